@@ -12,6 +12,7 @@ from skillruntime.catalog.offering import (
     Granted,
     Guard,
     admission,
+    all_diagnostics,
     as_reference,
     candidates,
     checked,
@@ -22,7 +23,7 @@ from skillruntime.catalog.offering import (
     settled,
     several,
 )
-from skillruntime.catalog.precedence import Names, by_name, newest, rank, version_of
+from skillruntime.catalog.precedence import by_name, newest, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
@@ -63,18 +64,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_numbers"),
-        *(
-            "_origin",
-            "_rank",
-            "_recorded",
-            "_rendered",
-            "_rescan",
-            "_rivals",
-            "_search_directory",
-            "_searched",
-            "_snapshots",
-        ),
-        "shadowed",
+        *("_origin", "_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory", "_searched"),
+        *("_snapshots", "shadowed"),
     )
 
     def __init__(
@@ -104,7 +95,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
         # Found when they are read: looking for look-alikes compares all names, and most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
-        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: _found(offered, names, guard)
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(offered, names, guard)
         self._guard = guard
         self._searched: SkillCatalog | None = None
         self._numbers: dict[str, int] | None = None
@@ -457,18 +448,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         view._diagnose = diagnose
         return view
-
-
-def _found(snapshots: Iterable[Snapshot], names: Names, guard: Guard | None) -> Iterator[Diagnostic]:
-    from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
-    from skillruntime.catalog.root_diagnostics import diagnostics_of
-
-    for snapshot in snapshots:
-        yield from diagnostics_of(snapshot)
-    yield from names.collisions
-    yield from look_alikes(names.counting.values())
-    if guard is not None:
-        yield from guard.missing()
 
 
 def _always(entry: Entry) -> bool:

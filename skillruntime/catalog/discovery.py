@@ -17,7 +17,7 @@ from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
-from skillruntime.catalog.root_snapshot import STAMP, DirectoryStamp, Entry, Root, Snapshot, packed_stamp
+from skillruntime.catalog.root_snapshot import STAMP, DirectoryStamp, Entry, Root, Snapshot, packed_stamp, stamp_at
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class _Reading:
         self.root = root
         self.known = known
         self.entries: list[Entry] = []
-        self.new_stamps: list[bytes] = []
+        self.stamps = bytearray()  # ten thousand objects of 65 bytes would leave holes in the memory
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
         self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
         self.reusable: dict[str, int] = {}
@@ -227,7 +227,7 @@ class _Reading:
                 self.forget()
                 return None
             entries[position] = self.entries[number]
-            stamps[STAMP.size * position : STAMP.size * (position + 1)] = self.new_stamps[number]
+            stamps[stamp_at(position)] = self.stamps[stamp_at(number)]
             notes.pop(position, None)
             if number in self.notes:
                 notes[position] = self.notes[number]
@@ -235,7 +235,7 @@ class _Reading:
         return replace(known, entries=entries, stamps=bytes(stamps), notes=notes, changed=positions)
 
     def forget(self) -> None:
-        self.entries, self.notes, self.problems, self.new_stamps = [], {}, [], []
+        self.entries, self.notes, self.problems, self.stamps = [], {}, [], bytearray()
 
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
@@ -318,7 +318,7 @@ class _Reading:
             known = self.known
             self.reused += 1
             self.entries.append(known.entries[position])
-            self.new_stamps.append(known.stamp(position))
+            self.stamps += known.stamp(position)
             if position in known.notes:
                 self.notes[len(self.entries) - 1] = known.notes[position]
             return _VALID if known.entries[position].name else _FAULTY
@@ -361,7 +361,7 @@ class _Reading:
         if modified > self.recent and self.may_still_change(modified):
             size = -1
         self.entries.append(entry)
-        self.new_stamps.append(packed_stamp(size, modified, status.st_ctime_ns, status.st_ino))
+        self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
         return _VALID if summary is not None else _FAULTY
 
     def report_unopened(self, path: str, error: OSError) -> None:
@@ -396,13 +396,14 @@ class _Reading:
             same = (problems, searched) == (known.problems, known.searched)
             return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
         # By name, so that neither the index nor a collision depends on the order of the file system.
-        names = [entry[1] for entry in entries]
-        order = sorted(range(len(entries)), key=names.__getitem__)
-        if len(set(names)) < len(names):
-            order.sort(key=lambda position: (names[position], entries[position][0] or ""))
-        stamps = b"".join([self.new_stamps[position] for position in order])
+        names, paths = [entry[1] for entry in entries], [entry[0] or "" for entry in entries]
+        order = sorted(range(len(entries)), key=paths.__getitem__)
+        order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
+        stamps = bytearray()
+        for position in order:
+            stamps += self.stamps[stamp_at(position)]
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
-        return Snapshot(self.root, [entries[position] for position in order], stamps, notes, problems, searched)
+        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems, searched)
 
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.

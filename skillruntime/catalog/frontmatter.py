@@ -14,7 +14,7 @@ from skillruntime.catalog.frontmatter_repair import repair_block
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter"]
+__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter", "repaired_warning"]
 
 MAX_FRONTMATTER = 64 * 1024
 """Bytes within which the closing ``---`` must come; the longest of 34,434 real frontmatters is far shorter."""
@@ -113,11 +113,18 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         if fields is None:
             found.append(_finding("yaml-invalid", path, f"the frontmatter is not valid YAML: {fault}", *place))
         else:
-            message = (
-                f"the frontmatter is not valid YAML: {fault}; read as {_listed(repaired.as_text, repaired.dropped)}"
-            )
-            found.append(_warning("yaml-repaired", path, message, *place, hint="put the value in quotes"))
+            found.append(repaired_warning(path, fault, repaired.as_text, repaired.dropped, *place))
     return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
+
+
+def repaired_warning(
+    path: str, fault: object, as_text: tuple[str, ...], dropped: tuple[str, ...], line: int | None, column: int | None
+) -> Diagnostic:
+    """Return the warning for frontmatter that is not YAML, of which the fields *as_text* were read as plain text."""
+    listed = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
+    listed += f"; ignored: {', '.join(dropped)}" if dropped else ""
+    message = f"the frontmatter is not valid YAML: {fault}; read as {listed}"
+    return _warning("yaml-repaired", path, message, line, column, hint="put the value in quotes")
 
 
 def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
@@ -234,11 +241,6 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
         message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"
         return _finding("frontmatter-missing", path, message, 1)
     return _finding("frontmatter-missing", path, "there is no frontmatter", 1, hint=hint)
-
-
-def _listed(as_text: tuple[str, ...], dropped: tuple[str, ...]) -> str:
-    text = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
-    return text + (f"; ignored: {', '.join(dropped)}" if dropped else "")
 
 
 def _finding(

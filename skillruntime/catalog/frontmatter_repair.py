@@ -13,7 +13,7 @@ from typing import Any
 from skillruntime.catalog.simple_frontmatter import plain_text
 from skillruntime.catalog.yaml_reader import YamlFault, load_yaml
 
-__all__ = ["Repaired", "repair_block", "split_fields"]
+__all__ = ["Repaired", "as_text", "repair_block", "split_fields"]
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
 # Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
@@ -38,7 +38,7 @@ def repair_block(block: str) -> Repaired:
     {'name': 'pdf', 'description': 'Say "hi" when: C:\\\\Users comes up'}
     """
     fields: dict[str, Any] = {}
-    as_text: list[str] = []
+    as_texts: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
         plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
@@ -52,13 +52,13 @@ def repair_block(block: str) -> Repaired:
         if isinstance(value, dict) and list(value) == [key]:
             fields[key] = value[key]
             continue
-        text = _as_text(lines)
+        text = as_text(lines)
         if text is None:
             dropped.append(key)
         else:
             fields[key] = text
-            as_text.append(key)
-    return Repaired(fields, tuple(as_text), tuple(dropped))
+            as_texts.append(key)
+    return Repaired(fields, tuple(as_texts), tuple(dropped))
 
 
 def split_fields(block: str) -> list[tuple[str, list[str]]]:
@@ -73,7 +73,7 @@ def split_fields(block: str) -> list[tuple[str, list[str]]]:
     return fields
 
 
-def _as_text(lines: list[str]) -> str | None:
+def as_text(lines: list[str]) -> str | None:
     """Return the value of one field as plain text; ``None`` if it is a list or a mapping.
 
     Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break (section 7.3.3).

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from skillruntime.cache_files import cache_directory, open_own, replace_file
-from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot, stamp_at
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["add_changes", "index_path", "load_index", "save_index"]
@@ -185,7 +185,7 @@ def _with_changes(snapshot: Snapshot, appended: memoryview) -> Snapshot:
                 break
             for at, position in enumerate(positions):
                 entries[position] = change.entries[at]
-                stamps[STAMP.size * position : STAMP.size * (position + 1)] = change.stamp(at)
+                stamps[stamp_at(position)] = change.stamp(at)
                 notes.pop(position, None)
                 if at in change.notes:
                     notes[position] = change.notes[at]

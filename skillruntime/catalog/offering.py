@@ -11,7 +11,7 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
-from skillruntime.catalog.precedence import settle, version_of
+from skillruntime.catalog.precedence import Names, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
@@ -24,6 +24,7 @@ __all__ = [
     "Granted",
     "Guard",
     "admission",
+    "all_diagnostics",
     "as_reference",
     "candidates",
     "checked",
@@ -56,6 +57,19 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
 
         snapshot = with_recorded_only(snapshot)
     return snapshot if guard is None else guard.offered(snapshot)
+
+
+def all_diagnostics(snapshots: Iterable[Snapshot], names: Names, guard: Guard | None) -> Iterator[Diagnostic]:
+    """Yield the findings of discovery, of collisions, of look-alikes and of the lockfile."""
+    from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+    from skillruntime.catalog.root_diagnostics import diagnostics_of
+
+    for snapshot in snapshots:
+        yield from diagnostics_of(snapshot)
+    yield from names.collisions
+    yield from look_alikes(names.counting.values())
+    if guard is not None:
+        yield from guard.missing()
 
 
 def metadata_of(entry: Entry) -> SkillMetadata:

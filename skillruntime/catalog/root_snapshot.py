@@ -18,6 +18,7 @@ __all__ = [
     "Root",
     "Snapshot",
     "packed_stamp",
+    "stamp_at",
 ]
 
 HIDDEN_FROM_MODEL = 1
@@ -42,6 +43,11 @@ def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:
         return STAMP.pack(size, modified, changed, inode)
     except struct.error:
         return STAMP.pack(-1, 0, 0, 0)
+
+
+def stamp_at(position: int) -> slice:
+    """Return where the `STAMP` of the entry at *position* is among the others."""
+    return slice(STAMP.size * position, STAMP.size * (position + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ class Snapshot:
 
     def stamp(self, position: int) -> bytes:
         """Return the stamp of one entry."""
-        return self.stamps[STAMP.size * position : STAMP.size * (position + 1)]
+        return self.stamps[stamp_at(position)]
 
     def without(self, positions: Collection[int], problems: Iterable[Diagnostic]) -> Snapshot:
         """Return this snapshot without the entries at *positions*, and with *problems* added."""

@@ -1,4 +1,4 @@
-"""Reads simple frontmatter without YAML: that of 90 of 100 real skills, in a fifth of the time.
+"""Reads simple frontmatter without YAML: that of 19 of 20 real skills, in a tenth of the time.
 
 Law: if `scan` returns a summary and the text is YAML, `summarize` returns the same; else it returns ``None``.
 """
@@ -12,65 +12,61 @@ from typing import Any
 
 from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
-__all__ = ["plain_text", "scan"]
+__all__ = ["UNPRINTABLE", "plain_text", "scan"]
 
-# One field at the left margin: its key, the rest of its line, and the lines that continue it. Or an empty line.
-_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?((?:\n(?:[ -].*)?)*)(?:\n|\Z)|(?:#.*)?(?:\n|\Z)", re.ASCII)
-# How nearly all skills begin: a name, and a description on one line that nothing continues.
-_START = re.compile(
-    r"""name: +(["']?)([A-Za-z][\w-]*)\1 *\ndescription: +(?:"""
-    r"""([^\W\d_](?:[^:#\t\n]++|:(?![ \n])|(?<! )\#)*+)|"([^"\\\n]++)" *|'([^'\n]++)' *)\n(?![ \n-])"""
-)
-# Any field that a catalog needs, in the same form.
-_SIMPLE = re.compile(
-    r"""(name|description|version|user-invocable|disable-model-invocation): +(?:"""
-    r"""([^\W\d_](?:[^:#\t\n]++|:(?![ \n])|(?<! )\#)*+|[0-9][\w.+-]*+ *)|"([^"\\\n]++)" *|'([^'\n]++)' *)\n(?![ \n-])"""
-)
-# A quoted description over several lines. libyaml reads on at the left margin too, where real ones continue.
-_LONG = re.compile(r"""description: +("(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+') *\n(?![ \n-])""")
-# What a line of it cannot be: the end of the document, or what a repair of broken YAML would read as a field.
-_NO_TEXT = re.compile(r"\n(?:---|\.\.\.|[A-Za-z_][\w.-]*[ \t]*:(?=[ \t\n]))")
-# A value that cannot extend into the next field: it closes all quotes and brackets that it opens. The possessive
-# quantifiers (``++``, ``*+``) prevent exponential backtracking on a bracket that is never closed. What continues a
-# value below its line is indented; only the brackets that close JSON may be at the left margin.
+# Possessive quantifiers (``++``, ``*+``) prevent exponential backtracking on what is never closed.
+# A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
+# next field. What continues it is indented; only the brackets that close JSON may be at the left margin.
 _ESCAPED = (  # YAML 1.2.2, section 5.7; libyaml refuses surrogates and what is not a character
-    r"\\(?:[0abtnvfre \"/\\N_LP]|x[0-9a-fA-F]{2}"
+    r"\\(?:[0abtnvfre\ \"/\\N_LP]|x[0-9a-fA-F]{2}"
     r"|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"
 )
-_DOUBLE = rf'"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"'
-_SINGLE = r"'(?:[^'\n]++|''|\n(?=[ \n]))*+'"
-_QUOTED = rf"(?:{_DOUBLE}|{_SINGLE})"
+_QUOTED = rf"""(?:"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"|'(?:[^'\n]++|''|\n(?=[ \n]))*+')"""
 _FLOW = r"(?!)"
 for _ in range(5):  # JSON in real frontmatters nests four deep
     # A quote inside a word, and the signs of comments, anchors and tags, are left to YAML.
     _FLOW = (
         rf"""[\[{{](?:[^\[\]{{}}"'\#&*!\n]++|\n(?=[ \n\]}}])|(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}|{_FLOW})*+[\]}}]"""
     )
-_PLAIN = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""
-_TEXT = rf"{_PLAIN}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?"
-_NESTED_KEY = r"[A-Za-z_][\w.-]*+:(?=[ \n])"
-# A line below a key: text, a list item, a nested key. Each part is in it once: it takes milliseconds to compile.
-_LINE = (
-    rf"""(?:\ +\#[^\t\n]*+|(?:\ +(?:-\ +)?|-\ +)(?:{_NESTED_KEY}\ *+)?"""
-    rf"""(?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_TEXT})?)?\ *+\n"""
+_START = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""  # of a plain text, whatever follows
+# A line of a value: text, a list item, a nested key.
+_LINE = rf"""
+    (?: \ +\#.*+
+      | (?:\ +(?:-\ +)?|-\ +) (?:[A-Za-z_][\w.-]*+:(?=[ \n])\ *+)?
+        (?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_START}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?)?
+    )?\ *+\n"""
+_BLOCK = r"[|>].*+(?:\n(?:\ .*+|(?=\n)))*+"
+# A value that is read. Nothing continues it: neither indented text nor a list at the left margin.
+_TEXT = rf"""
+    (?:\ *+\n)?\ +( {_START}.*+(?:\n\ +(?=[^\s\#]).*+)*+
+       | (?:"[^"]*+(?<!\\)"|'[^']*+'|"(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+')\ *+
+       | {_BLOCK} )\n++(?![ -])"""
+_WORD = r"""\ +([\w.+-]++|"[\w.+-]*+"|'[\w.+-]*+')\ *+\n++(?![ -])"""
+_FRONTMATTER = re.compile(
+    # Each wanted field at most once: ``(?(1)(?!))`` does not match after a first name. YAML reports it.
+    # Not possessive as a whole: in CPython 3.11 that loses the captured groups.
+    rf"""(?:
+      name:(?(1)(?!)){_TEXT} | description:(?(2)(?!)){_TEXT} | version:(?(3)(?!)){_WORD}
+    | disable-model-invocation:(?(4)(?!)){_WORD} | user-invocable:(?(5)(?!)){_WORD}
+    | (?:(?(6)(?!))(metadata:)|(?!(?:name|description|version|disable-model-invocation|user-invocable|metadata):)
+          [A-Za-z_][\w-]*+:)
+      (?: \ +{_BLOCK}\n(?!-) | (?:\ +{_START}.*+\n|(?=[ \n]))(?:{_LINE})*+ )
+    | (?:\#.*+)?\n
+    )+""",
+    re.ASCII | re.VERBOSE,
 )
-_BLOCK = r"\ +[|>][^\n]*+\n(?:(?:\ [^\n]*+)?\n)*+(?!-)"
-_CLOSED = rf"(?:(?:\ +(?:{_QUOTED}|{_FLOW}|{_PLAIN}[^\t\n]*+))?\ *+\n(?:{_LINE})*+|{_BLOCK})"
-_UNREAD_KEY = r"(?!(?:name|description|version|disable-model-invocation|user-invocable):)[A-Za-z_][\w-]*+:"
-# All the fields, comments and empty lines from here on that no catalog needs; `metadata` has only a version to read.
-_UNREAD = re.compile(rf"(?:{_UNREAD_KEY}{_CLOSED}|(?:\#[^\n]*+)?\n)*+", re.ASCII)
-_ONE_QUOTED = re.compile(r'(?:"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\']*(?:\'\'[^\']*)*\')\Z')
+_MAPPING = re.compile(r"metadata:(?: +(.*))?((?:\n(?:[ \-}\]].*)?)*)")
+# What a line of a quoted text at the left margin, where real ones continue too, cannot be: the end of the document, or
+# what a repair of YAML that is broken elsewhere would read as a field or a comment.
+_NO_TEXT = re.compile(r"\n(?:---|\.\.\.|#|[A-Za-z_][\w.-]*[ \t]*:(?=[ \t\n]))")
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
-_METADATA_VERSION = re.compile(r"\n( +)version:(?![^ \n]) *(.*)")
-_CONTINUED_VERSION = re.compile(r"\n( +)version:[^\n]*\n[ \n]*(?<=\n)\1 +\S")
-_INDENT = re.compile(r"\n( *)\S")
+_KEY_OR_ITEM = re.compile(r"( +)((?:- +)?)((?:[A-Za-z_][\w.-]*:(?= |\Z))?) *([^\s#|>].*|\Z)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)")
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
-_WANTED = frozenset({"name", "description", "version", "metadata", *FLAGS})
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
 def scan(block: str) -> Summary | None:
@@ -81,97 +77,48 @@ def scan(block: str) -> Summary | None:
     >>> scan("name: pdf\\ndescription: *alias")
     """
     # `isprintable` runs in C; the pattern decides about the few characters on which the two differ.
-    if not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
+    if not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
         return None
     if block[-1:] != "\n":
         block += "\n"
-    if block.startswith("metadata:"):  # rare, and all others begin after a line
+    fields = _FRONTMATTER.fullmatch(block)
+    if fields is None:
         return None
-    found: dict[str, str] = {}
-    position, end = 0, len(block)
-    start = _START.match(block)
-    if start is not None:
-        _, name, plain, double, single = start.groups()
-        found["name"], found["description"] = name, plain or double or single
-        position = start.end()
-    while True:
-        after = _UNREAD.match(block, position).end()  # type: ignore[union-attr]  # it matches nothing, too
-        metadata = block.find("\nmetadata:", max(position - 1, 0), after) + 1
-        if metadata:
-            if "metadata" in found or block.find("\nmetadata:", metadata, after) >= 0:
-                return None
-            found["metadata"] = ""
-            # Most metadata states no version; a backslash could write the word in another way.
-            if block.find("version", metadata, after) >= 0 or block.find("\\", metadata, after) >= 0:
-                text, position = _metadata_text(block, metadata)
-                if text is None:
-                    return None
-                found["metadata"] = text
-                continue
-        position = after
-        if position == end:
-            break
-        simple = _SIMPLE.match(block, position)
-        if simple is not None:
-            key, plain, double, single = simple.groups()
-            if key in found:
-                return None
-            found[key] = plain.rstrip(" ") if plain else double or single
-            position = simple.end()
-            continue
-        key, field = _read_field(block, position)
-        # An unusual field, or a duplicate key: YAML reports it.
-        if field is None or key in found:
+    name, description, version, model, user, metadata = fields.groups()
+    if name is None or description is None:
+        lower = f"\n{block.lower()}"
+        # In another case they count too, with a diagnostic. Without any field it is perhaps no mapping at all.
+        if (
+            (name is None and "\nname" in lower)
+            or (description is None and "\ndescription" in lower)
+            or not (name or description or version or metadata)
+        ):
             return None
-        found[key], position = field
-    if not found:  # perhaps no mapping at all
+    name = _text(name) if name else ""
+    description = _text(description) if description else ""
+    if name is None or description is None:
         return None
-    for key in ("name", "description"):
-        # In another case it counts too, with a diagnostic.
-        if key not in found and f"\n{key}" in f"\n{block.lower()}":
+    version = version and version.strip("\"' ")
+    # Most metadata states no version; a backslash could write the word in another way.
+    if metadata and (block.find("version", fields.end(6)) >= 0 or block.find("\\", fields.end(6)) >= 0):
+        value, below = _MAPPING.match(block, fields.start(6)).groups()  # type: ignore[union-attr]  # the key is there
+        stated = _metadata_version(value, below)
+        if stated is None:
             return None
+        version = stated or version
     flags = 0
-    for key, (hides, flag) in FLAGS.items():
-        if key in found:
-            stated = BOOLEANS.get(found[key].lower())
-            if stated is None:
-                return None
-            if stated is hides:
-                flags |= flag
-    version = found.get("metadata") or found.get("version") or None
-    if version and (" " in version or "\t" in version):  # it is put on one line, without spaces around it
-        return None
-    return _new_summary(Summary, (found.get("name", ""), found.get("description", ""), version, flags))
+    if model or user:
+        for (hides, flag), word in zip(FLAGS.values(), (model, user), strict=True):
+            if word:
+                value = BOOLEANS.get(word.strip("\"' ").lower())
+                if value is None:
+                    return None
+                flags |= flag if value is hides else 0
+    return _new_summary(Summary, (name, description, version or None, flags))
 
 
 _new_summary = tuple.__new__
 """Without the function in Python that a named tuple has for it."""
-
-
-def _metadata_text(block: str, position: int) -> tuple[str | None, int]:
-    """Return the version in the metadata at *position*, ``None`` if YAML is required, and the end of the field."""
-    field = _FIELD.match(block, position)
-    if field is None:
-        return None, position
-    return _metadata_version(field.group(2), field.group(3)), field.end()
-
-
-def _read_field(block: str, position: int) -> tuple[str, tuple[str, int] | None]:
-    """Return the key, text and end of the field at *position*; ``None`` for the latter if YAML is required."""
-    if block.startswith("description:", position):
-        long = _LONG.match(block, position)
-        if long is not None and not _NO_TEXT.search(long.group(1)):
-            first, *below = long.group(1).split("\n")
-            text = _quoted_text(_folded(first, below))
-            return "description", None if text is None else (text, long.end())
-    field = _FIELD.match(block, position)
-    if field is None:
-        return "", None
-    key, value, below = field.groups()
-    if key not in _WANTED:
-        return key or "", None
-    text = _metadata_version(value, below) if key == "metadata" else _text(value, below)
-    return key, None if text is None else (text, field.end())
 
 
 def _metadata_version(value: str | None, below: str) -> str | None:
@@ -181,20 +128,41 @@ def _metadata_version(value: str | None, below: str) -> str | None:
         return None
     if value or below.lstrip()[:1] == "{":
         return _json_version(f"{value or ''}{below}")
-    if not _UNREAD.fullmatch(f"x:{below}\n"):
-        return None
     if "version:" not in below:
         return ""
-    indents = _INDENT.findall(below)
-    # The first key decides the indentation; a line further left is not valid YAML, and a comment decides nothing.
-    # A line further right continues the version.
-    if not indents or min(indents) != indents[0] or "#" in below or _CONTINUED_VERSION.search(below):
+    lines = [line for line in below.split("\n") if line]
+    if not _is_mapping(lines):
         return None
-    stated = [version for indent, version in _METADATA_VERSION.findall(below) if indent == indents[0]]
-    versions = [_VERSION.match(each) for each in stated]
-    if not versions:
+    indent = lines[0][: -len(lines[0].lstrip(" "))]
+    stated = [line[len(indent) + 8 :].lstrip(" ") for line in lines if line.startswith(f"{indent}version:")]
+    if not stated:
         return ""
-    return versions[0].group(versions[0].lastindex or 0) if len(versions) == 1 and versions[0] else None
+    version = _VERSION.match(stated[0])
+    return version.group(version.lastindex or 0) if len(stated) == 1 and version else None
+
+
+def _is_mapping(lines: list[str]) -> bool:
+    """Whether *lines* are a mapping with a key or a list item on each line: else, where it is broken is unclear."""
+    levels: list[tuple[int, bool]] = []  # the indentation of each open collection, and whether it is a list
+    may_be_deeper = True
+    for line in lines:
+        found = _KEY_OR_ITEM.match(line)
+        if found is None:
+            return False
+        spaces, dash, key, value = found.groups()
+        if not dash and not key:
+            return False
+        while levels and len(spaces) < levels[-1][0]:
+            levels.pop()
+            may_be_deeper = False
+        for level in ((len(spaces), True),) * bool(dash) + ((len(spaces) + len(dash), False),) * bool(key):
+            if may_be_deeper and (not levels or level[0] > levels[-1][0]):
+                levels.append(level)
+            elif levels[-1:] != [level]:
+                return False
+            may_be_deeper = bool(dash)
+        may_be_deeper = bool(key) and not value
+    return bool(levels) and not levels[0][1]
 
 
 def _json_version(text: str) -> str | None:
@@ -226,22 +194,22 @@ def _json_decoder() -> Callable[[str], Any]:
     return json.JSONDecoder(parse_int=str, parse_float=str).decode
 
 
-def _text(value: str | None, lines: str) -> str | None:
+def _text(value: str) -> str | None:
     """Return the text of a scalar that is plain, quoted, or a block."""
-    below = lines.split("\n")[1:]
-    while below and not below[-1].strip(" "):
-        below.pop()
-    if not value:
-        if not below or below[0][:1] != " ":
-            return None
-        value, below = below[0].lstrip(" "), below[1:]
-        if not value or value[0] in "|>":
-            return None
-    if value[0] in "|>":
-        return _block_text(value, below)
     if value[0] in "\"'":
-        return _quoted_text(_folded(value, below) if below else value.rstrip(" "))
-    return plain_text(value, below)
+        if "\n" in value:
+            if _NO_TEXT.search(value):
+                return None
+            first, *below = value.split("\n")
+            value = _folded(first, below)
+        return _quoted_text(value.rstrip(" "))
+    if value[0] in "|>":
+        header, *below = value.split("\n")
+        return _block_text(header, below)
+    if "\n" in value:
+        lines = [line.strip(" ") for line in value.split("\n")]
+        return " ".join(lines) if all(map(_is_plain, lines)) else None
+    return value.rstrip(" ") if _is_plain(value) else None
 
 
 def plain_text(value: str, below: list[str]) -> str | None:
@@ -280,13 +248,12 @@ def _folded(value: str, below: list[str]) -> str:
 
 
 def _quoted_text(value: str) -> str | None:
-    if not _ONE_QUOTED.match(value):
-        return None
+    """Return what is in the quotes of *value*; ``None`` if it is empty, or has an escape that is left to YAML."""
     inside = value[1:-1]
-    if value[0] == "'":
+    if value[:1] == "'":
         return inside.replace("''", "'")
     if "\\" not in inside:
-        return inside
+        return inside if value else None
     if any(escape not in _YAML_ESCAPES for escape in _ESCAPE.findall(inside)):
         return None
     return _ESCAPE.sub(lambda escape: _YAML_ESCAPES[escape.group(1)], inside)

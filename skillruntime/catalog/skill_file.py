@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING
 
-from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, Cut, cut, parse_cut
 from skillruntime.catalog.simple_frontmatter import scan
 from skillruntime.catalog.summary import Summary, judge, summarize
 from skillruntime.diagnostic import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from skillruntime.catalog.frontmatter import Cut
 
 __all__ = ["read_summary", "summary_of"]
 
@@ -32,9 +35,15 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
-                summary = _scan(data[4 : end + 1])
+                try:
+                    block = data[4 : end + 1].decode()
+                    summary = scan(block) or _scan_unquoted(block, path, found)
+                except UnicodeDecodeError:
+                    summary = None
                 if summary is not None:
                     return judge(summary, directory, path, found)
+                from skillruntime.catalog.frontmatter import cut
+
                 parts = cut(data, path, is_whole=len(data) < _HEAD)
                 if parts.block is not None and not parts.diagnostics:
                     return _parsed(parts, directory, path, found)
@@ -52,6 +61,8 @@ def summary_of(
     data: bytes, path: str, directory: str, found: list[Diagnostic], *, is_whole: bool = True
 ) -> Summary | None:
     """Return the metadata in *data*, a SKILL.md or its beginning, or ``None`` if it is not a valid skill."""
+    from skillruntime.catalog.frontmatter import cut  # and with it YAML: one edited skill rarely needs them
+
     parts = cut(data, path, is_whole=is_whole)
     summary = scan(parts.block) if parts.block is not None else None
     if summary is not None:
@@ -60,7 +71,15 @@ def summary_of(
     return _parsed(parts, directory, path, found)
 
 
+def _scan_unquoted(block: str, path: str, found: list[Diagnostic]) -> Summary | None:
+    from skillruntime.catalog.unquoted_description import scan_unquoted
+
+    return scan_unquoted(block, path, found)
+
+
 def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:
+    from skillruntime.catalog.frontmatter import parse_cut
+
     frontmatter = parse_cut(parts, path)
     found.extend(frontmatter.diagnostics)
     if frontmatter.fields is None:
@@ -68,15 +87,10 @@ def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> S
     return judge(summarize(frontmatter.fields, path, found), directory, path, found)
 
 
-def _scan(block: bytes) -> Summary | None:
-    try:
-        return scan(block.decode())
-    except UnicodeDecodeError:
-        return None
-
-
 def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:
     """Continue reading until the frontmatter is closed, the file ends, or the limit is reached."""
+    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER
+
     chunk = data
     while len(chunk) == _HEAD and len(data) <= MAX_FRONTMATTER:
         opening = data.find(b"---", 0, _HEAD)

@@ -35,6 +35,7 @@ class Summary(NamedTuple):
 FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
 # YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or names a skill.
 _NULLS = frozenset({"~", "null", "Null", "NULL"})
+_SHORT = 5  # no hash of a whole description
 BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # the words of YAML 1.1
 
 
@@ -97,7 +98,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         if hidden:
             found.append(_warning("hidden-characters", path, f"the description has {listed_kinds(hidden)}; removed"))
         description = visible_text(description).strip()
-    if not description or description in _NULLS:
+    if len(description) < _SHORT and (not description or description in _NULLS):
         hint = "say what the skill does and when to use it"
         found.append(
             Diagnostic("description-missing", Severity.ERROR, path, "there is no description; skipped", hint=hint)
@@ -107,7 +108,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
     # Generators write the null of their own language into quotes: `name: "null"`.
     if name in _NULLS:
         name = ""
-    if version in _NULLS:
+    if version and version in _NULLS:
         version = None
     if not name.isascii():
         # NFKC as in skills-ref, so that a full-width name equals its ASCII form.

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from functools import cache
 
 __all__ = [
     "framed",
@@ -57,25 +58,37 @@ _KINDS = {
     "private use": "[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]",
     "not a character": "[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]",
 }
-_HIDDEN = re.compile("|".join(f"({pattern})" for pattern in _KINDS.values()))
 _NAMES = tuple(_KINDS)
-# The same characters as one class, which is found ten times as fast.
-_ANY_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U000ffffd\U00100000-\U0010fffd]"
-)
+
+
+# Compiled at the first use: to compile all of these takes as long as reading a hundred skills, and most skills have no
+# such character.
+@cache
+def _hidden() -> re.Pattern[str]:
+    return re.compile("|".join(f"({pattern})" for pattern in _KINDS.values()))
+
+
+@cache
+def _any_hidden() -> re.Pattern[str]:
+    """The same characters as one class, which is found ten times as fast."""
+    return re.compile(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+        "\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+        "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U000ffffd\U00100000-\U0010fffd]"
+    )
+
+
 _PRINTABLE_HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
 _VISIBLE_ASCII = b"\t\n" + bytes(range(32, 127))
 _BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
-_EMOJI = re.compile(
+_EMOJI = (
     "[\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 # Scripts whose letters join, in which ZWNJ separates them (RFC 5892, appendix A.1): Arabic, Syriac, N'Ko, Mongolian.
-_JOINING = re.compile("[\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07ca-\u07ea\u0840-\u08ff\u1820-\u18aa]")
+_JOINING = "[\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07ca-\u07ea\u0840-\u08ff\u1820-\u18aa]"
 # What chat templates and agents write around a role or a list of skills (ChatML, Llama, Gemma, the reference's XML),
 # and our own frames: a file must not imitate the instructions of a skill, nor instructions a file.
 _ROLE_TAGS = "available_skills|system|system-reminder|start_of_turn|end_of_turn|skill|skill_resource"
@@ -120,17 +133,17 @@ def visible_json(text: str, *, escape: str = r"\u") -> str:
         units = found.group().encode("utf-16-be", "surrogatepass")
         return "".join(f"{escape}{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
-    return _ANY_HIDDEN.sub(escaped, text)
+    return _any_hidden().sub(escaped, text)
 
 
 def is_visible(text: str) -> bool:
     """Whether *text* has no hidden character at all, not even one that `visible_text` would keep."""
-    # The first check runs in C; what it lets pass are letters and marks without ink.
+    # The checks run in C; what the first one lets pass are letters and marks without ink.
+    if text.isprintable():
+        return text.isascii() or _PRINTABLE_HIDDEN.search(text) is None
     if text.isascii():
         return not text.encode().translate(None, _VISIBLE_ASCII)
-    if text.isprintable():
-        return _PRINTABLE_HIDDEN.search(text) is None
-    return _ANY_HIDDEN.search(text) is None
+    return _any_hidden().search(text) is None
 
 
 def hidden_characters(text: str) -> dict[str, int]:
@@ -138,7 +151,7 @@ def hidden_characters(text: str) -> dict[str, int]:
     if is_visible(text):
         return {}
     text = _BREAKS.sub("\n", text)
-    found = Counter(_NAMES[(each.lastindex or 1) - 1] for each in _HIDDEN.finditer(text) if not _is_meant(text, each))
+    found = Counter(_NAMES[(each.lastindex or 1) - 1] for each in _hidden().finditer(text) if not _is_meant(text, each))
     return dict(found)
 
 
@@ -222,7 +235,7 @@ def _without_hidden(text: str, control: str) -> str:
         # A control character between two words separated them: in a line it becomes a space.
         return control if found.lastindex == 2 else ""
 
-    return _HIDDEN.sub(replacement, text)
+    return _hidden().sub(replacement, text)
 
 
 def _is_meant(text: str, found: re.Match[str]) -> bool:
@@ -233,17 +246,17 @@ def _is_meant(text: str, found: re.Match[str]) -> bool:
     before, after = text[found.start() - 1], text[found.end() : found.end() + 1]
     if character in _SELECTORS:
         # emoji-variation-sequences.txt; after a digit only in a keycap, 1 + FE0F + 20E3.
-        return bool(_EMOJI.match(before)) or (before in "0123456789#*" and after == "\u20e3")
+        return bool(re.match(_EMOJI, before)) or (before in "0123456789#*" and after == "\u20e3")
     if (
         unicodedata.combining(before) == 9
     ):  # a virama: both joiners choose the form of a conjunct (RFC 5892, A.1 and A.2)
         return True
     if character == _ZWNJ:
-        return bool(_JOINING.match(before) and after and _JOINING.match(after))
+        return bool(re.match(_JOINING, before) and after and re.match(_JOINING, after))
     # UTS 51, emoji ZWJ sequences: between two emoji, the first perhaps with its selector or a skin tone. And in Bengali
     # between ra and virama (The Unicode Standard, 12.2).
-    is_emoji = _EMOJI.match(before) or before == "\ufe0f"
-    return bool(is_emoji and after and _EMOJI.match(after)) or (before, after) == ("\u09b0", "\u09cd")
+    is_emoji = re.match(_EMOJI, before) or before == "\ufe0f"
+    return bool(is_emoji and after and re.match(_EMOJI, after)) or (before, after) == ("\u09b0", "\u09cd")
 
 
 def _attribute(value: str) -> str:

@@ -8,9 +8,9 @@ knowledge of whose shape is in force, so they are not separable.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
@@ -20,13 +20,14 @@ from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
 from skillruntime.contract.envelopes import Call, calls_in, is_name_of
 from skillruntime.contract.explanation import explain
-from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.readings import Shapes, read_as_version
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputError
+
+if TYPE_CHECKING:
+    from skillruntime.contract.migration.migration import Migration
 
 __all__ = ["Accepted", "Contract"]
 
@@ -84,7 +85,8 @@ class Contract:
         self._is_prepared = False
         properties = properties_of(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
-        self.migrations = link(_read_migrations(document), Version.parse(self.version) if self.version else None)
+        declared = document.get("migrations")
+        self.migrations = _linked(_read_migrations(document), self.version) if declared else ()
 
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
@@ -138,6 +140,7 @@ class Contract:
     def with_migration(self, migration: Migration) -> Contract:
         """Return a contract that also takes the arguments that *migration* covers: the host's own function, say.
 
+        >>> from skillruntime.contract import Migration
         >>> old = Migration.from_function(lambda v1: {"topics": [v1["topics"]]}, to="2.0.0", source="1.x")
         >>> schema = {"properties": {"topics": {"type": "array"}}}
         >>> contract = Contract.from_dict({"version": "2.0.0", "input": schema}).with_migration(old)
@@ -148,7 +151,7 @@ class Contract:
             self._prepare()
         # Schemas and defaults are shared: compiling them is what costs.
         extended = copy.copy(self)
-        extended.migrations = link((*self.migrations, migration), Version.parse(self.version) if self.version else None)
+        extended.migrations = _linked((*self.migrations, migration), self.version)
         extended._link_shapes()
         return extended
 
@@ -236,8 +239,10 @@ class Contract:
         Raises:
             SkillInputError: this output has no form in the old shape.
         """
-        if version is None:
+        if version is None or not self.migrations:
             return output
+        from skillruntime.contract.migration.migration import chain
+
         for migration in reversed(chain(self.migrations, version)):
             if migration.output:
                 output = migration.revert_output(output)
@@ -408,8 +413,17 @@ def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...
     return tuple(Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret) for rule in parsed.rules)
 
 
+def _linked(migrations: Iterable[Migration], version: str | None) -> tuple[Migration, ...]:
+    from skillruntime.contract.migration.migration import link
+    from skillruntime.contract.versions import Version
+
+    return link(migrations, Version.parse(version) if version else None)
+
+
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     """Read the declared migrations; a schema they accept may refer to the contract's own definitions."""
+    from skillruntime.contract.migration.migration import Migration  # most contracts have none
+
     declared = document.get("migrations", [])
     return [
         Migration.from_dict(each, where=f"migrations/{index}", contract=document) for index, each in enumerate(declared)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillruntime.contract.coercion.policy import policy_named
-from skillruntime.contract.versions import Version
 
 __all__ = ["document_faults"]
 
@@ -42,6 +41,8 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
     if "input" not in document and "properties" in document:
         faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
     if isinstance(document.get("version"), str):
+        from skillruntime.contract.versions import Version
+
         try:
             Version.parse(document["version"])
         except ValueError as error:

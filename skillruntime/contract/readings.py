@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
-from skillruntime.contract.migration.migration import Migration, chain
 from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.versions import Version, same_line
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, UnsupportedVersionError
+
+if TYPE_CHECKING:
+    from skillruntime.contract.migration.migration import Migration
+    from skillruntime.contract.versions import Version
 
 __all__ = ["Reading", "Shapes", "read_as_version"]
 
@@ -42,11 +44,17 @@ class Shapes:
     @property
     def starts(self) -> tuple[int, ...]:
         """The migrations, newest first, from which the way leads to the current line of versions."""
+        if not self.migrations:
+            return ()
+        from skillruntime.contract.migration.migration import chain
+
         ends = [(chain(self.migrations, each.to) or [each])[-1].to for each in self.migrations]
         return tuple(index for index in reversed(range(len(ends))) if self.arrives(ends[index]))
 
     def arrives(self, version: Version) -> bool:
         """Whether arguments in the shape of *version* are of the current line."""
+        from skillruntime.contract.versions import Version, same_line
+
         return self.version is None or same_line(Version.parse(self.version), version)
 
 
@@ -156,6 +164,9 @@ def _is_untouched(arguments: Any, shape: Schema) -> bool:
 
 
 def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> Reading:
+    from skillruntime.contract.migration.migration import chain
+    from skillruntime.contract.versions import Version
+
     try:
         version = Version.parse(str(stated))
     except ValueError as error:
@@ -197,6 +208,8 @@ def _along(
     value = arguments
     sent: frozenset[str] | None = None
     if start is not None:
+        from skillruntime.contract.migration.migration import chain
+
         first = shapes.migrations[start]
         for migration in (first, *chain(shapes.migrations, first.to)):
             shape = shapes.older[shapes.migrations.index(migration)]

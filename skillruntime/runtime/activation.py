@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visible_text import framed, hidden_characters, listed_kinds, visible_line, without_tag
-from skillruntime.contract.contract import Contract
+
+if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
 
 __all__ = [
     "ActiveSkill",
@@ -22,8 +23,6 @@ __all__ = [
     "render_activation",
     "render_resource",
 ]
-
-_log = logging.getLogger("skillruntime.runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,11 @@ def render_resource(skill: Skill, path: str) -> str:
     written = decode_text(skill.read_resource_bytes(path), path)
     attributes = {"skill": skill.name, "path": path}
     if hidden := hidden_characters(written):
+        import logging
+
         attributes["removed"] = listed_kinds(hidden)
-        _log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
+        log = logging.getLogger("skillruntime.runtime")
+        log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
     return framed("skill_resource", written.removesuffix("\n"), **attributes)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import anyio.to_thread
-
 from skillruntime.runtime.approval import Approval, Approve, ask, not_trusted
 from skillruntime.runtime.call import Prepared
 from skillruntime.runtime.deadline import run_within_deadline
@@ -29,6 +27,8 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
 
     if target.skill is None or approve is None or not isinstance(target.runner, ScriptRunner):
         raise not_trusted(target.name, str(target.contract.run["script"]))
+    import anyio.to_thread
+
     # In a thread: a skill may have megabytes, and the event loop has other calls to serve.
     with await anyio.to_thread.run_sync(copy_skill, target.skill, target.contract) as code:
         asked = requirements_of(target.contract)

@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
-from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.skill_copy import SkillCopy
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Accepted, Contract
     from skillruntime.runtime.scripts import ScriptRunner
+    from skillruntime.runtime.session import SkillSession
 
 __all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
 
@@ -69,6 +68,8 @@ class Target:
         scripts = sys.modules.get("skillruntime.runtime.scripts")
         is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
         is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
+        from skillruntime.runtime.path_arguments import has_paths
+
         return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillRuntimeError
 
-__all__ = ["CallRecord", "Observer", "Operation", "around", "is_logging", "notify", "record_of", "start"]
+if TYPE_CHECKING:
+    from logging import Logger
 
-_log = logging.getLogger("skillruntime.runtime")
+__all__ = ["CallRecord", "Observer", "Operation", "around", "is_logging", "notify", "record_of", "start"]
 
 
 class Operation(StrEnum):
@@ -92,7 +93,7 @@ def _entered(surrounding: list[Callable[[str], AbstractContextManager[object]]],
         try:
             stack.enter_context(enter(name))
         except Exception:
-            _log.exception("An observer failed before %r was called", name)
+            _log().exception("An observer failed before %r was called", name)
     try:
         yield
     except BaseException as error:  # CancelledError is not an Exception, and a span must close for it too
@@ -106,7 +107,7 @@ def _leave(stack: ExitStack, name: str, error: BaseException | None) -> None:
     try:
         stack.__exit__(None if error is None else type(error), error, None if error is None else error.__traceback__)
     except Exception:
-        _log.exception("An observer failed after %r was called", name)
+        _log().exception("An observer failed after %r was called", name)
 
 
 def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
@@ -114,19 +115,29 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
     if is_logging():
         what = f"{record.name} {record.path}" if record.path else record.name
         codes = ", ".join(record.error_codes)
-        _log.debug(
+        _log().debug(
             "%s %s: %s%s in %.1f ms", record.operation, what, record.status, codes and f" ({codes})", _ms(record)
         )
     for observer in observers:
         try:
             observer(record)
         except Exception:  # an observer is the host's own code; its bug must not change the answer to the model
-            _log.exception("An observer failed on %r", record)
+            _log().exception("An observer failed on %r", record)
 
 
 def is_logging() -> bool:
     """Whether the log has a line for each call (level ``DEBUG``)."""
-    return _log.isEnabledFor(logging.DEBUG)
+    return _log().isEnabledFor(_DEBUG)
+
+
+@cache
+def _log() -> Logger:
+    import logging  # at the first call, not when the library is imported: 4 ms
+
+    return logging.getLogger("skillruntime.runtime")
+
+
+_DEBUG = 10  # `logging.DEBUG`
 
 
 def record_of(

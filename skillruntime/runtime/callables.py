@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.versions import check_skill_compatibility
 from skillruntime.errors import (
     IncompatibleRuntimeError,
     InvalidSkillError,
@@ -29,6 +27,7 @@ from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
     from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
 
 __all__ = ["Callables"]
@@ -287,6 +286,8 @@ def _require_this_runtime(contract: Contract, name: str) -> None:
     required: Mapping[str, Any] | str | None = contract.requires.get("runtime")
     if required is None:
         return
+    from skillruntime.contract.versions import check_skill_compatibility
+
     try:
         fits, _ = check_skill_compatibility(str(required), __version__)
     except ValueError as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import anyio
-
 from skillruntime.errors import ToolTimeoutError
 from skillruntime.runtime.call import Prepared
 
@@ -15,6 +13,8 @@ __all__ = ["run_within_deadline"]
 
 async def run_within_deadline(prepared: Prepared) -> Any:
     """Run the call; the only place that waits for a skill."""
+    import anyio
+
     deadline = None if prepared.timeout is None else time.monotonic() + prepared.timeout
     with anyio.move_on_after(prepared.timeout):
         return await prepared.target.runner(prepared.arguments, prepared.context(deadline))

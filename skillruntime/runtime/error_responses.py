@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 
 from skillruntime.contract.response import handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 
 __all__ = ["repeated", "to_errors", "unwrapped", "with_next_step"]
-
-_log = logging.getLogger("skillruntime.runtime")
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
@@ -27,7 +24,11 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
             action = "Try again, or ask for less at once"
             return [SkillError(ErrorCode.TOOL_TIMEOUT, "Something the skill waited for timed out", True, None, action)]
         case unforeseen:
-            _log.error("%s failed with an unexpected exception", name, exc_info=unforeseen)
+            import logging
+
+            logging.getLogger("skillruntime.runtime").error(
+                "%s failed with an unexpected exception", name, exc_info=unforeseen
+            )
             return [with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors]
 
 

@@ -6,14 +6,13 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.explanation import explain
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.runners import CallContext, FunctionRunner, is_coroutine_function
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
     from skillruntime.contract.function_contract import TypedFunction
 
 __all__ = ["ContractLike", "FunctionSkill", "contract_of", "runner_for", "skill"]
@@ -21,7 +20,7 @@ __all__ = ["ContractLike", "FunctionSkill", "contract_of", "runner_for", "skill"
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-ContractLike = Contract | Mapping[str, Any] | type[Any]
+ContractLike: TypeAlias = "Contract | Mapping[str, Any] | type[Any]"
 """A contract, its document, or a class whose fields are the arguments (a pydantic model, dataclass or TypedDict)."""
 
 
@@ -104,6 +103,8 @@ def contract_of(given: Any, name: str = "") -> Contract:
         InvalidSkillError: it is faulty.
         TypeError: it is not a contract, a document or a class with fields.
     """
+    from skillruntime.contract.contract import Contract
+
     if isinstance(given, Contract):
         return given
     if isinstance(given, Mapping):
@@ -139,6 +140,8 @@ def runner_for(
 
     typed = TypedFunction.of(function)
     if contract is None:
+        from skillruntime.contract.contract import Contract
+
         contract = Contract.from_dict(typed.document(name=name))
         _require_defaults(typed, contract)
     else:
@@ -163,6 +166,8 @@ def _made(
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
+    from skillruntime.contract.contract import Contract
+
     if contract is not None:
         own = contract_of(contract, name or _name(function))
         runner, _ = runner_for(function, own, own.name)
@@ -269,6 +274,8 @@ def _require_defaults(typed: TypedFunction, contract: Contract) -> None:
         violations = contract.input.violations(default, ("properties", name), most=1)
         own = typed.signature.parameters[name].default  # of a SecretStr, the schema has only asterisks
         if violations and not any(_takes(typed.adapters[name], each) for each in (own, default)):
+            from skillruntime.contract.explanation import explain
+
             reason = explain(violations, contract.input)[0].message
             raise InvalidSkillError(
                 f"The default of {name!r} in {_name(typed.function)!r} is one that its annotation forbids: {reason}",

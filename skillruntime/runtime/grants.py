@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.visible_text import visible_line
-from skillruntime.contract.contract import Contract
+
+if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
 
 __all__ = ["Grants", "granted_to", "requirements_of"]
 

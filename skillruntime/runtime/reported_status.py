@@ -10,7 +10,6 @@ from skillruntime.contract.response import STATUSES, Status
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.activation import as_text
 from skillruntime.runtime.error_responses import with_next_step
-from skillruntime.runtime.script_result import capped
 
 __all__ = ["data_of", "read_reported"]
 
@@ -87,5 +86,7 @@ def _error_from(item: Any) -> SkillError:
 
 
 def _line(text: str, limit: int) -> str:
+    from skillruntime.runtime.script_result import capped
+
     # Cut first: cleaning megabytes takes longer than the call may.
     return capped(visible_line(text[: 2 * limit]), limit)

@@ -13,17 +13,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
-
-import anyio
-import anyio.to_thread
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import to_plain
 from skillruntime.errors import ToolExecutionError
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.skill_copy import SkillCopy
+
+if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
 
 __all__ = [
     "CallContext",
@@ -79,7 +78,7 @@ class Runner(Protocol):
         ...
 
 
-RunnerFactory = Callable[[Skill, Contract], Runner | None]
+RunnerFactory = Callable[[Skill, "Contract"], Runner | None]
 """Returns the runner for a contract of a skill, or None if it has none: packages above this one pass theirs in."""
 
 
@@ -134,6 +133,8 @@ class FunctionRunner:
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
         # abandon_on_cancel: at the deadline the caller gets its answer, though the thread runs on.
+        import anyio.to_thread  # most functions are called in the thread of their caller
+
         result = await anyio.to_thread.run_sync(partial(self.run_here, arguments, context), abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.coercion.coercion import policy_named
-from skillruntime.contract.contract import Contract
+from skillruntime.contract.coercion.policy import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
@@ -31,17 +30,17 @@ from skillruntime.runtime.callables import Callables
 from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.grants import Grants, granted_to
-from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import data_of, read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
-from skillruntime.runtime.sandbox.protocol import Sandbox
-from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
-from skillruntime.tokens.budget import TokenLimits
-from skillruntime.tokens.counter import Model
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
     from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
+    from skillruntime.runtime.sandbox.protocol import Sandbox
+    from skillruntime.runtime.session import SkillSession
+    from skillruntime.tokens.budget import TokenLimits
+    from skillruntime.tokens.counter import Model
 
 __all__ = ["Approval", "SkillRuntime"]
 
@@ -219,6 +218,8 @@ class SkillRuntime:
         counts_tokens: bool = True,
     ) -> SkillSession:
         """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
+        from skillruntime.runtime.session import RuntimeHooks, SkillSession
+
         hooks = RuntimeHooks(
             lambda: self.catalog, self.open_skill, self.call, self.call_sync, partial(notify, self._observers)
         )
@@ -364,6 +365,8 @@ class SkillRuntime:
         )
         arguments = accepted.arguments
         if target.has_paths:
+            from skillruntime.runtime.path_arguments import with_resolved_paths
+
             arguments = with_resolved_paths(arguments, target.contract.input, workspace)
         if target.needs_approval and self._approve is None:
             raise not_trusted(target.name, str(target.contract.run["script"]))

@@ -13,12 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from skillruntime.catalog.file_opening import open_inside
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 from skillruntime.runtime.temporary import make_temporary, remove_tree
+
+if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
 
