@@ -7,14 +7,19 @@ import operator
 import sys
 import types
 import typing
-from typing import Annotated, Any, NotRequired, Union
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Annotated, Any, ClassVar, NotRequired, Union
 
 from pydantic import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticUndefined, SchemaError, SchemaValidator, to_jsonable_python
 from typing_extensions import TypedDict
 
+from skillruntime.contract.plain_json import find_fault
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["adapter_of", "is_model", "raw_schema", "schema_of", "tidied", "unusable"]
+__all__ = ["adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
 
 _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict"
 
@@ -51,11 +56,46 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
     """
     adapter = annotation if isinstance(annotation, TypeAdapter) else adapter_of(annotation, label)
     try:
-        return adapter.json_schema(mode=mode)
+        return adapter.json_schema(mode=mode, schema_generator=_SchemaWriter)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         # pydantic's own text names its internal schemas, which a reader has never seen.
         shown = getattr(annotation, "__name__", annotation)
         raise unusable(f"{label}: {str(shown)[:80]} has no JSON Schema", _ANNOTATE) from None
+
+
+class _SchemaWriter(GenerateJsonSchema):
+    """pydantic's own, without the defaults of fields that `plain_default` leaves to Python."""
+
+    ignored_warning_kinds: ClassVar = {"skipped-choice", "non-serializable-default"}
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        made = super().default_schema(schema)
+        if "default" in made:
+            try:
+                validate = SchemaValidator(schema["schema"]).validate_python
+            except SchemaError:  # it refers to a definition elsewhere
+                validate = None
+            if plain_default(schema["default"], validate) is PydanticUndefined:
+                del made["default"]
+        return made
+
+
+def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
+    """Return the default as JSON where a caller who sends that gives what one who leaves it out gives.
+
+    Elsewhere ``PydanticUndefined``: of a ``SecretStr`` the JSON is ten asterisks, NaN and a marker object have none,
+    and a path of the host is one that no caller may send. The function or the model fills these itself. *validate*
+    converts an argument to the annotation; None where arguments are passed as they are.
+    """
+    if isinstance(default, PurePath) and default.is_absolute():
+        return PydanticUndefined
+    try:
+        plain = to_jsonable_python(default)
+        if find_fault(plain) is None and (validate is None or bool(validate(plain) == validate(default))):
+            return plain
+    except Exception:  # validators and comparisons are the host's own code
+        pass
+    return PydanticUndefined
 
 
 def schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any]:

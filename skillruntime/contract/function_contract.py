@@ -19,10 +19,19 @@ from pydantic import ValidationError as PydanticError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
-from skillruntime.contract.annotation_schema import adapter_of, is_model, raw_schema, schema_of, tidied, unusable
+from skillruntime.contract.annotation_schema import (
+    adapter_of,
+    is_model,
+    plain_default,
+    raw_schema,
+    schema_of,
+    tidied,
+    unusable,
+)
 from skillruntime.contract.docstring import documented
 from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
 
 __all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_skill_errors"]
@@ -186,8 +195,8 @@ class TypedFunction:
                 bound.arguments[name] = extra
             elif name in extra:
                 bound.arguments[name] = extra.pop(name)
-            elif isinstance(parameter.default, FieldInfo):  # `limit: int = Field(5, ge=1)`: pydantic's own style
-                bound.arguments[name] = parameter.default.get_default(call_default_factory=True)
+            elif (default := _default_of(parameter, self.adapters.get(name))) is not PydanticUndefined:
+                bound.arguments[name] = default
         return bound
 
     def _input(self, described: Mapping[str, str]) -> dict[str, Any]:
@@ -201,7 +210,8 @@ class TypedFunction:
         properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
         required: list[str] = []
-        for name in self.adapters:
+        defaults: dict[str, Any] = {}
+        for name, adapter in self.adapters.items():
             parameter = self.signature.parameters[name]
             annotation = hints[name]
             if isinstance(parameter.default, FieldInfo):
@@ -209,21 +219,23 @@ class TypedFunction:
             label = f"parameter {name!r} of {_named(self.function)}"
             schema = {} if annotation in (inspect.Parameter.empty, object) else raw_schema(annotation, label)
             definitions |= schema.pop("$defs", {})
+            schema.pop("default", None)
             text = _annotated_text(annotation) or described.get(name)
             # A class brings its own docstring; what is said about this parameter is more specific.
             if text and ("description" not in schema or isinstance(annotation, type)):
                 schema["description"] = text
-            default = _default_of(parameter)
-            if default is PydanticUndefined:
+            if _is_made_anew(annotation):
+                pass  # a default_factory: what it returns now is not what a later call gets
+            elif (default := _default_of(parameter, adapter)) is PydanticUndefined:
                 required.append(name)
-            elif (plain := _plain_default(default)) is not PydanticUndefined:
-                schema["default"] = plain
+            elif (plain := plain_default(default, adapter and adapter.validate_python)) is not PydanticUndefined:
+                defaults[name] = plain
             properties[name] = schema
         takes_more = any(each.kind is each.VAR_KEYWORD for each in self.signature.parameters.values())
         document: dict[str, Any] = {"type": "object", "properties": properties}
         document |= {"required": required} if required else {}
         document["additionalProperties"] = takes_more
-        return tidied({**document, "$defs": definitions}, closed=True)
+        return _with_defaults(tidied({**document, "$defs": definitions}, closed=True), defaults, _named(self.function))
 
 
 def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
@@ -289,22 +301,36 @@ def _converted(adapter: TypeAdapter[Any], value: Any, path: str, errors: list[Sk
         return None
 
 
-def _default_of(parameter: inspect.Parameter) -> Any:
+def _is_made_anew(annotation: Any) -> bool:
+    return any(isinstance(part, FieldInfo) and part.default_factory for part in getattr(annotation, "__metadata__", ()))
+
+
+def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) -> Any:
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
     default = parameter.default
-    if isinstance(default, FieldInfo):
-        return PydanticUndefined if default.is_required() else default.default
-    return PydanticUndefined if default is inspect.Parameter.empty else default
-
-
-def _plain_default(default: Any) -> Any:
-    """Return the default as JSON, or ``PydanticUndefined`` for a value without a JSON form: the function fills it."""
-    if default is PydanticUndefined:  # a Field with a default_factory
+    if isinstance(default, FieldInfo):  # `limit: int = Field(5, ge=1)`: pydantic's own style
+        return default.get_default(call_default_factory=True)
+    if default is not inspect.Parameter.empty:
         return default
-    try:
-        return to_jsonable_python(default)
-    except (PydanticSerializationError, ValueError):
-        return PydanticUndefined
+    # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too
+    found = adapter.get_default_value() if adapter else None
+    return found.value if found else PydanticUndefined
+
+
+def _with_defaults(document: dict[str, Any], defaults: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return *document* with those *defaults* that their own schemas accept.
+
+    Python and pydantic check no default, so that ``""`` under ``min_length=1``, or 0 for a positive integer, is how
+    working code writes "not given": the function gets it where the argument is absent, and no caller may send it.
+    """
+    if not defaults:
+        return document
+    properties = document["properties"]
+    stated = {name: {**properties[name], "default": default} for name, default in defaults.items()}
+    # With all of them, because this is nearly always the schema that the contract compiles next.
+    schema = Schema({**document, "properties": {**properties, **stated}}, where=f"{label}: input")
+    fitting = {name: each for name, each in stated.items() if schema.fits(each["default"], ("properties", name))}
+    return {**document, "properties": {**properties, **fitting}}
 
 
 def _annotated_text(annotation: Any) -> str | None:

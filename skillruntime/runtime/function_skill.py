@@ -143,7 +143,6 @@ def runner_for(
         from skillruntime.contract.contract import Contract
 
         contract = Contract.from_dict(typed.document(name=name))
-        _require_defaults(typed, contract)
     else:
         _require_parameters(typed, contract, name)
     return _typed_runner(typed), contract
@@ -176,7 +175,6 @@ def _made(
 
         typed = TypedFunction.of(function)
         own = Contract.from_dict(typed.document(name=name, version=version))
-        _require_defaults(typed, own)
         runner = _typed_runner(typed)
     document = own.to_dict()
     changes = {"name": name, "description": description, "version": version, "annotations": dict(annotations or {})}
@@ -262,36 +260,6 @@ def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> 
             f"The function {_name(typed.function)!r} does not fit the contract of {name!r}: {'; '.join(faults)}",
             suggested_action="Name its parameters as the properties, or take all in one: function(arguments)",
         )
-
-
-def _require_defaults(typed: TypedFunction, contract: Contract) -> None:
-    """Refuse a default that the parameter's own annotation forbids: a caller may not send what it stands for."""
-    # `= None` is how many write that a parameter is optional, and False is an integer to Python, if not to JSON.
-    for name, declared in _properties(contract).items():
-        default = declared.get("default") if isinstance(declared, Mapping) else None
-        if default is None or isinstance(default, bool) or typed.whole is not None:
-            continue
-        violations = contract.input.violations(default, ("properties", name), most=1)
-        own = typed.signature.parameters[name].default  # of a SecretStr, the schema has only asterisks
-        if violations and not any(_takes(typed.adapters[name], each) for each in (own, default)):
-            from skillruntime.contract.explanation import explain
-
-            reason = explain(violations, contract.input)[0].message
-            raise InvalidSkillError(
-                f"The default of {name!r} in {_name(typed.function)!r} is one that its annotation forbids: {reason}",
-                suggested_action="Change the default, or what the annotation allows",
-            )
-
-
-def _takes(adapter: Any, value: Any) -> bool:
-    # A validator of the annotation may read what the schema cannot say.
-    if adapter is None:
-        return False
-    try:
-        adapter.validate_python(value)
-    except Exception:  # it is the host's own code
-        return False
-    return True
 
 
 def _has_default(schema: Any) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import anyio
 import pytest
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, SecretStr, field_validator
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.contract.contract import Contract
@@ -380,48 +382,153 @@ def test_a_plain_function_in_place_of_a_name_is_explained() -> None:
     assert error.message == "A call takes a skill's name, or what @skill made, not the function 'len' itself"
 
 
-@pytest.mark.parametrize(
-    ("annotation", "default", "message"),
-    [
-        (Annotated[int, Field(le=5)], 9, "9 is more than the maximum 5"),
-        (int, "x", '"x" is not an integer'),
-        (int, Field(0, ge=1), "0 is less than the minimum 1"),
-        (Annotated[list[int], Field(min_length=1)], [], "[] has fewer items than 1"),
-    ],
-)
-def test_a_default_that_its_annotation_forbids_is_refused(annotation: Any, default: Any, message: str) -> None:
-    """A model would see a default that it may not send: its author learns it where it is written."""
+def non_empty(text: str) -> str:
+    """Refuse what JSON Schema cannot."""
+    if not text:
+        raise ValueError("it is empty")
+    return text
 
-    def search(limit: Any = default) -> int:
-        """Search."""
-        return 1
 
-    search.__annotations__["limit"] = annotation
+class Marker:
+    """What a library's author writes for "not given"."""
 
-    for make in (skill, lambda function: SkillRuntime(functions=[function])):
-        with pytest.raises(InvalidSkillError, match="The default of 'limit' in 'search'") as caught:
-            make(search)
-        assert message in str(caught.value)
+
+NOT_GIVEN = Marker()
 
 
 @pytest.mark.parametrize(
     ("annotation", "default"),
     [
-        (int, None),  # many write an optional parameter so
-        (int, False),  # an integer to Python
-        (Annotated[SecretStr, Field(min_length=20)], SecretStr("x" * 30)),  # its JSON is ten asterisks
+        (Annotated[str, Field(min_length=1)], ""),
+        (PositiveInt, 0),
+        (Annotated[int, Field(le=5)], 9),
+        (Annotated[list[int], Field(min_length=1)], []),
+        (Literal["fast", "slow"], ""),
+        (int, "auto"),
+        (int, None),
+        (int, False),
+        (int, 10**5000),
+        (float, math.inf),
+        (str, NOT_GIVEN),
+        (str, "\ud800"),
+        (SecretStr, SecretStr("hidden")),
+        (Annotated[SecretStr, Field(min_length=20)], SecretStr("x" * 30)),
+        (Annotated[str, AfterValidator(non_empty)], ""),
         (Annotated[int, BeforeValidator(int)], "7"),
-        (Path, Path()),
-        (Unit, Unit.KM),
+        (Decimal, Decimal("NaN")),
+        (Path, Path("/etc/hosts")),
     ],
+    ids=lambda value: type(value).__name__,  # pytest cannot write a number of 5,000 digits
 )
-def test_a_default_that_python_takes_is_kept(annotation: Any, default: Any) -> None:
-    """Only what neither the schema nor the annotation takes is refused."""
+def test_a_default_that_no_caller_may_send_is_left_to_the_function(annotation: Any, default: Any) -> None:
+    """Python and pydantic check no default: the function gets its own, and the schema does not state it."""
+    received = []
 
     def search(limit: Any = default) -> int:
         """Search."""
+        received.append(limit)
         return 1
 
     search.__annotations__["limit"] = annotation
+    made = skill(search)
 
-    assert skill(search).name == "search"
+    assert SkillRuntime(functions=[made]).call_sync(made, {}).ok
+    assert SkillRuntime(functions=[search]).call_sync("search", {}).ok
+    assert all(each is default for each in received)
+    assert len(received) == 2
+    assert "default" not in made.contract.input.document["properties"]["limit"]  # type: ignore[index]  # a mapping
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "stated", "received"),
+    [
+        (int, 5, 5, 5),
+        (str, "", "", ""),
+        (int | None, None, None, None),
+        (Path, Path("a"), "a", None),  # a place in the call's workspace
+        (Unit, Unit.KM, "km", Unit.KM),
+        (tuple[int, int], (0, 0), [0, 0], (0, 0)),
+        (date, date(2024, 1, 1), "2024-01-01", date(2024, 1, 1)),
+        (int, Field(3, ge=1), 3, 3),
+    ],
+)
+def test_a_default_that_a_caller_may_send_is_stated(annotation: Any, default: Any, stated: Any, received: Any) -> None:
+    """A model reads in the schema what it gets where it leaves the argument out."""
+    got = []
+
+    def search(limit: Any = default) -> int:
+        """Search."""
+        got.append(limit)
+        return 1
+
+    search.__annotations__["limit"] = annotation
+    made = skill(search)
+    document: Any = made.contract.input.document
+
+    assert document["properties"]["limit"]["default"] == stated
+    assert SkillRuntime(functions=[made]).call_sync(made, {}).ok
+    assert received is None or got == [received]
+
+
+def test_a_default_factory_is_called_for_each_call() -> None:
+    """pydantic's way to write a list that calls do not share, as a default or in the annotation."""
+
+    @skill
+    def collect(
+        tags: list[str] = Field(default_factory=list),
+        *,
+        more: Annotated[list[str], Field(default_factory=list)],
+        limit: Annotated[int, Field(default=3)],
+    ) -> list[str]:
+        """Collect tags."""
+        tags.append("x")
+        return [*tags, *more, str(limit)]
+
+    runtime = SkillRuntime(functions=[collect])
+
+    assert [runtime.call_sync(collect, {}).data for _ in range(2)] == [["x", "3"]] * 2
+    assert runtime.call_sync(collect, {"tags": ["a"], "more": ["b"], "limit": "4"}).data == ["a", "x", "b", "4"]
+    assert "required" not in collect.contract.input.document  # type: ignore[operator]  # a mapping
+
+
+def test_a_default_of_a_positional_only_parameter_is_filled_in() -> None:
+    """Also one that the schema cannot state, in front of an argument that was sent."""
+
+    @skill
+    def connect(key: SecretStr = SecretStr("hidden"), port: int = 1, /) -> str:
+        """Connect."""
+        return f"{key.get_secret_value()} {port}"
+
+    assert SkillRuntime(functions=[connect]).call_sync(connect, {"port": 2}).data == "hidden 2"
+
+
+def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
+    """Where its JSON would not give the same value: asterisks, NaN, a path of the host."""
+
+    class Settings(BaseModel):
+        key: SecretStr = SecretStr("hidden")
+        ratio: float = math.nan
+        log: Path = Path("/var/log/x")
+        marker: Any = NOT_GIVEN
+        size: PositiveInt = 0
+        limit: int = 5
+
+    def shown(settings: Settings) -> str:
+        kept = settings.marker is NOT_GIVEN
+        return f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} {kept} {settings.size} {settings.limit}"
+
+    @skill
+    def whole(settings: Settings) -> str:
+        """Take all arguments as one model."""
+        return shown(settings)
+
+    @skill
+    def nested(settings: Settings, times: int = 1) -> str:
+        """Take one of two arguments as a model."""
+        return shown(settings)
+
+    runtime = SkillRuntime(functions=[whole, nested])
+
+    assert runtime.call_sync(whole, {}).data == "hidden nan /var/log/x True 0 5"
+    assert runtime.call_sync(nested, {"settings": {}}).data == "hidden nan /var/log/x True 0 5"
+
