@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
@@ -94,7 +94,7 @@ class SkillTool(BaseTool):
         A toolkit may have thousands of tools, of which a host takes the few that a request needs.
         """
         tool = cls.__new__(cls)
-        BaseTool.__init__(tool, name=to_tool_name(skill), description="")
+        BaseTool.__init__(tool, name=to_tool_name(skill), description="", args_schema={})
         # Absent fields are what pydantic asks `__getattr__` for.
         del tool.__dict__["description"], tool.__dict__["args_schema"]
         tool._called = (runtime, skill, session, to_text)
@@ -105,13 +105,42 @@ class SkillTool(BaseTool):
         def __getattr__(self, name: str) -> Any:
             if name not in ("description", "args_schema"):
                 return super().__getattr__(name)
-            runtime, skill, *_ = self._called
-            try:
-                fields = _read_fields(runtime.contract(skill), skill)
-            except SkillRuntimeError:  # it has changed since it was listed: a call of it says why
-                fields = {"description": skill, "args_schema": {"type": "object", "properties": {}}}
-            self.__dict__.update({**fields, **self.__dict__})
+            self._read()
             return self.__dict__[name]
+
+    def _read(self) -> None:
+        """Set the fields that are not there yet: what a host has set stays."""
+        fields = self.__dict__
+        if "description" in fields and "args_schema" in fields:
+            return
+        runtime, skill, *_ = self._called
+        try:
+            found = _read_fields(runtime.contract(skill), skill)
+        except SkillRuntimeError:  # it has changed since it was listed: a call of it says why
+            found = {"description": skill, "args_schema": {"type": "object", "properties": {}}}
+        for name, value in found.items():
+            fields.setdefault(name, value)
+
+    # pydantic reads an instance's fields here without asking for them.
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        self._read()
+        written: dict[str, Any] = write(self)
+        return written
+
+    def __eq__(self, other: object) -> bool:
+        for each in (self, other):
+            if isinstance(each, SkillTool):
+                each._read()
+        return super().__eq__(other)
+
+    def __iter__(self) -> Any:
+        self._read()
+        return super().__iter__()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SkillTool:
+        return self.model_copy()  # a copy calls the same runtime, which holds locks and threads
 
     invoke, ainvoke = invoke, ainvoke
 

@@ -191,6 +191,8 @@ class Skill:
             raise files.broken[name]
         callables = sorted(files.contracts)
         if not callables:
+            for error in files.broken.values():  # "has no contract" would hide it from a caller of a derived tool
+                raise error
             raise SkillNotFoundError(
                 f"The skill {self.name!r} has no contract: it has instructions to follow, but nothing to call",
                 suggested_action=f"Load the skill {self.name!r} and follow its instructions",

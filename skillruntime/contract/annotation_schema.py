@@ -9,7 +9,7 @@ import types
 import typing
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Annotated, Any, ClassVar, NotRequired, Union
+from typing import Annotated, Any, NotRequired, Union
 
 from pydantic import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
@@ -66,7 +66,7 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
 class _SchemaWriter(GenerateJsonSchema):
     """pydantic's own, without the defaults of fields that `plain_default` leaves to Python."""
 
-    ignored_warning_kinds: ClassVar = {"skipped-choice", "non-serializable-default"}
+    ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  the base's way
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
         made = super().default_schema(schema)

@@ -163,12 +163,19 @@ def _bare_parameters(key: str, schema: Any, path: str) -> Iterator[Diagnostic]:
     if not isinstance(schema, dict) or "properties" in schema:
         return
     for name, declared in schema.items():
+        if isinstance(declared, str) and declared in _TYPES and name not in _TEXTS:
+            message = f'/{key}/{name} belongs under \'properties\', as {{"type": "{declared}"}}'
+            yield Diagnostic("contract-misplaced", Severity.ERROR, path, message)
         if name in _SCHEMA_KEYWORDS or name.startswith(("$", "x-")) or not isinstance(declared, dict):
             continue
         if "type" in declared or "enum" in declared:
             message = f"/{key}/{name} belongs under 'properties'"
             yield Diagnostic("contract-misplaced", Severity.ERROR, path, message)
 
+
+_TYPES = ("string", "integer", "number", "boolean", "array", "object")
+# Keywords whose value may be any text, so also the name of a type.
+_TEXTS = ("type", "title", "description", "format", "pattern", "default", "const")
 
 # Keywords whose value is an object: a schema (2020-12, core, section 10; draft-07, 6.5), or any value.
 _SCHEMA_KEYWORDS = (

@@ -43,11 +43,29 @@ class CallRequest:
 
     @classmethod
     def of(cls, called: Any, arguments: Any, session: SkillSession | None, options: CallOptions) -> CallRequest:
-        """Return the request for what a host passes to ``call``: a name, or what `skill` made."""
+        """Return the request for what a host passes to ``call``: a name, or what `skill` made.
+
+        Raises:
+            TypeError: an option is unknown. Ignored, a misspelt ``finish_reason`` would let a cut call run.
+        """
+        if not options.keys() <= _OPTIONS:
+            raise _unknown_option(called, min(options.keys() - _OPTIONS))
         sent = {} if arguments is None else arguments
         if isinstance(called, FunctionSkill):
             return cls(called.name, sent, session, options, called.function)
         return cls(called, sent, session, options)
+
+
+_OPTIONS = CallOptions.__annotations__.keys()
+
+
+def _unknown_option(called: Any, option: str) -> TypeError:
+    name = called.name if isinstance(called, FunctionSkill) else called
+    known = ", ".join(("session", *_OPTIONS))
+    return TypeError(
+        f"a call has no option {option!r}; the arguments are one mapping, call({name!r}, {{{option!r}: ...}}), "
+        f"and the options are {known}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,8 @@ def _made(
 ) -> FunctionSkill[..., Any]:
     if isinstance(function, str):  # @skill("count-words")
         raise TypeError(f"@skill takes a function; to give a name, write @skill(name={function!r:.80})")
+    if hasattr(function, "args_schema"):  # a tool of LangChain, from the decorator below
+        raise TypeError("@skill takes a function, not a tool; leave out @tool, or protect the tool with enforce(tool)")
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
         raise TypeError(f"@skill takes a function, not {function!r:.80}")
     # A function in a class body is not bound yet; its `self` would become a parameter for the model to fill.

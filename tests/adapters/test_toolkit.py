@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -335,3 +336,28 @@ def test_a_tool_whose_schema_is_over_the_limit_is_not_offered(counting: SkillCat
     assert "counting" not in {tool.name for tool in of(1).get_tools()}
     assert "load_skill" in {tool.name for tool in of(1).get_tools()}
     assert "counting" in {tool.name for tool in of(10_000).get_tools()}
+
+
+def test_a_tool_is_the_same_before_and_after_its_contract_was_read(counting: SkillCatalog) -> None:
+    """What pydantic reads of a tool (its dump, its items, whether it equals another) does not depend on the moment."""
+
+    def fresh() -> BaseTool:
+        return tools_of(counting, style="typed")["counting"]
+
+    tool = fresh()
+    copied = tool.model_copy()
+    assert tool.description
+    assert tool == copied
+    for read in (BaseTool.model_dump, dict, BaseTool.model_dump_json):
+        assert read(fresh()) == read(tool)
+    assert fresh().model_dump(exclude_unset=True).keys() == {"name", "description", "args_schema"}
+
+
+def test_a_deep_copy_of_a_tool_calls_the_same_runtime(counting: SkillCatalog) -> None:
+    """Hosts copy what they are configured with; a runtime holds locks, which cannot be copied."""
+    tool = tools_of(counting, style="typed")["counting"]
+    tool.description = "Mine"
+    copied = copy.deepcopy([tool])[0]
+
+    assert (copied.description, copied.args) == ("Mine", tool.args)
+    assert call(copied, {"text": "one two"}).status == "success"

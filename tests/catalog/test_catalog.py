@@ -123,6 +123,14 @@ def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
         catalog.contract("news")
 
 
+def test_a_name_below_a_faulty_contract_is_answered_with_the_fault(skills: Path) -> None:
+    """A caller of a tool that was derived before learns what has happened since, not that there was never one."""
+    (skills / "news" / "contract.json").write_text("{")
+
+    with pytest.raises(InvalidSkillError, match=r"contract\.json is not valid JSON"):
+        discover(skills).contract("news/run")
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import anyio
 import pytest
+from langchain_core.tools import tool
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, SecretStr, field_validator
 
 from skillruntime.catalog.discovery import discover
@@ -375,6 +377,37 @@ def test_a_function_that_the_runtime_was_not_given_is_named() -> None:
     assert runtime.call_sync("digest", {"topic": "AI"}).errors[0].suggested_action == "Did you mean 'digests'?"
 
 
+def test_an_unknown_option_of_a_call_is_refused() -> None:
+    """Ignored, a misspelt ``finish_reason`` would let a call run that was cut off."""
+
+    @skill
+    def digest(topic: str) -> str:
+        """Collect the news."""
+        return topic
+
+    runtime = SkillRuntime(functions=[digest])
+
+    for called in (digest, "digest"):
+        with pytest.raises(TypeError, match=r"a call has no option 'topic'.*call.'digest', {'topic': ...}"):
+            runtime.call_sync(called, topic="AI")  # type: ignore[call-overload]  # as a newcomer writes it
+    with pytest.raises(TypeError, match="the options are session, version, timeout, finish_reason, "):
+        anyio.run(partial(runtime.call, "digest", {"topic": "AI"}, finish_raeson="length"))
+
+
+def test_a_tool_in_place_of_the_function_is_explained() -> None:
+    """Both decorators on one function: the other one's result is not a function."""
+
+    def digest(topic: str) -> str:
+        """Collect the news."""
+        return topic
+
+    made = tool(digest)
+
+    for make in (skill, lambda one: SkillRuntime(functions=[one])):
+        with pytest.raises(TypeError, match="leave out @tool, or protect the tool with enforce"):
+            make(made)
+
+
 def test_a_plain_function_in_place_of_a_name_is_explained() -> None:
     """A call takes names: the function may be another one than the one that was given."""
     (error,) = SkillRuntime().call_sync(len, {}).errors  # type: ignore[call-overload]
@@ -394,6 +427,7 @@ class Marker:
 
 
 NOT_GIVEN = Marker()
+SECRET = SecretStr("hidden")
 
 
 @pytest.mark.parametrize(
@@ -475,7 +509,7 @@ def test_a_default_factory_is_called_for_each_call() -> None:
 
     @skill
     def collect(
-        tags: list[str] = Field(default_factory=list),
+        tags: list[str] = Field(default_factory=list),  # noqa: B008  pydantic's own style
         *,
         more: Annotated[list[str], Field(default_factory=list)],
         limit: Annotated[int, Field(default=3)],
@@ -495,7 +529,7 @@ def test_a_default_of_a_positional_only_parameter_is_filled_in() -> None:
     """Also one that the schema cannot state, in front of an argument that was sent."""
 
     @skill
-    def connect(key: SecretStr = SecretStr("hidden"), port: int = 1, /) -> str:
+    def connect(key: SecretStr = SECRET, port: int = 1, /) -> str:
         """Connect."""
         return f"{key.get_secret_value()} {port}"
 
@@ -515,7 +549,9 @@ def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
 
     def shown(settings: Settings) -> str:
         kept = settings.marker is NOT_GIVEN
-        return f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} {kept} {settings.size} {settings.limit}"
+        return (
+            f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} {kept} {settings.size} {settings.limit}"
+        )
 
     @skill
     def whole(settings: Settings) -> str:
@@ -531,4 +567,3 @@ def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
 
     assert runtime.call_sync(whole, {}).data == "hidden nan /var/log/x True 0 5"
     assert runtime.call_sync(nested, {"settings": {}}).data == "hidden nan /var/log/x True 0 5"
-
