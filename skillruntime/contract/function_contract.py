@@ -224,7 +224,7 @@ class TypedFunction:
             # A class brings its own docstring; what is said about this parameter is more specific.
             if text and ("description" not in schema or isinstance(annotation, type)):
                 schema["description"] = text
-            if _is_made_anew(annotation):
+            if _has_factory(annotation):
                 pass  # a default_factory: what it returns now is not what a later call gets
             elif (default := _default_of(parameter, adapter)) is PydanticUndefined:
                 required.append(name)
@@ -301,7 +301,7 @@ def _converted(adapter: TypeAdapter[Any], value: Any, path: str, errors: list[Sk
         return None
 
 
-def _is_made_anew(annotation: Any) -> bool:
+def _has_factory(annotation: Any) -> bool:
     return any(isinstance(part, FieldInfo) and part.default_factory for part in getattr(annotation, "__metadata__", ()))
 
 
