@@ -416,9 +416,11 @@ def _bare(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choices(node: dict[str, Any]) -> list[Any] | None:
-    if "const" in node:
-        return [node["const"]]
-    return list(node["enum"]) if isinstance(node.get("enum"), list) else None
+    listed = node.get("enum")
+    if "const" in node:  # next to an enum that does not list it, nothing fits
+        is_listed = not isinstance(listed, list) or any(same_as(each) == same_as(node["const"]) for each in listed)
+        return [node["const"]] if is_listed else []
+    return list(listed) if isinstance(listed, list) else None
 
 
 def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict[str, str]:

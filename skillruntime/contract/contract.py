@@ -86,7 +86,7 @@ class Contract:
         properties = properties_of(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         declared = document.get("migrations")
-        self.migrations = _linked(_read_migrations(document), self.version) if declared else ()
+        self.migrations = _linked(_read_migrations(document), self.version, self.output) if declared else ()
 
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
@@ -151,7 +151,7 @@ class Contract:
             self._prepare()
         # Schemas and defaults are shared: compiling them is what costs.
         extended = copy.copy(self)
-        extended.migrations = _linked((*self.migrations, migration), self.version)
+        extended.migrations = _linked((*self.migrations, migration), self.version, self.output)
         extended._link_shapes()
         return extended
 
@@ -413,11 +413,11 @@ def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...
     return tuple(Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret) for rule in parsed.rules)
 
 
-def _linked(migrations: Iterable[Migration], version: str | None) -> tuple[Migration, ...]:
+def _linked(migrations: Iterable[Migration], version: str | None, output: Schema | None) -> tuple[Migration, ...]:
     from skillruntime.contract.migration.migration import link
     from skillruntime.contract.versions import Version
 
-    return link(migrations, Version.parse(version) if version else None)
+    return link(migrations, Version.parse(version) if version else None, output)
 
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:

@@ -53,7 +53,7 @@ class Defaults:
     @classmethod
     def of(cls, schema: Schema) -> Defaults:
         """Return the defaults that *schema* declares for its properties, and for theirs."""
-        return cls(schema, _level(schema, (), 0))
+        return cls(schema, _level(schema, (), 0, {}))
 
     def __bool__(self) -> bool:
         return bool(self._root)
@@ -106,7 +106,14 @@ def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]])
     return value | added if added else value
 
 
-def _level(schema: Schema, location: Path, depth: int) -> _Level:
+def _level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]) -> _Level:
+    # Twelve definitions that refer to one another have 12**8 ways down, but few places: each is read once a depth.
+    if (location, depth) not in known:
+        known[location, depth] = _read_level(schema, location, depth, known)
+    return known[location, depth]
+
+
+def _read_level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]) -> _Level:
     plain: dict[str, Any] = {}
     copied: dict[str, Any] = {}
     members: dict[str, _Level] = {}
@@ -120,12 +127,12 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
             # A caller may change its arguments: a default that is a container is never shared.
             (copied if isinstance(default, dict | list) else plain)[name] = default
         if depth < MAX_DEPTH:
-            below = _level(schema, places[0], depth + 1)
+            below = _level(schema, places[0], depth + 1, known)
             if below:
                 members[name] = below
             for place, declared in in_place(references, places[:1], choices=False):
                 if isinstance(declared.get("items"), dict):
-                    below = _level(schema, (*place, "items"), depth + 1)
+                    below = _level(schema, (*place, "items"), depth + 1, known)
                     if below:
                         items[name] = below
                     break

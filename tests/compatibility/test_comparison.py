@@ -551,3 +551,26 @@ def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(taker: 
     answer = containment(taker, giver)
 
     assert (answer == "yes") is (expected == "yes"), answer
+
+
+@pytest.mark.parametrize(("side", "bump"), [("input", Bump.MAJOR), ("output", Bump.MINOR)])
+def test_a_constant_that_is_not_in_the_enum_next_to_it_leaves_nothing(side: str, bump: Bump) -> None:
+    """Nothing fits both keywords, so the old constant is gone."""
+    old, new = ({"properties": {"p": node}, "required": ["p"]} for node in ({"const": 2}, {"const": 2, "enum": [1]}))
+
+    assert compare({side: old}, {side: new}).bump is bump
+
+
+def test_definitions_that_all_refer_to_one_another_are_compared_in_bounded_time() -> None:
+    """Twelve of them have more ways down than can be followed; it once did not end."""
+
+    def document(kind: str) -> dict[str, Any]:
+        members = {f"c{number}": {"$ref": f"#/$defs/n{number}"} for number in range(12)}
+        node = {"type": "object", "properties": {**members, "value": {"type": kind}}}
+        definitions = {f"n{number}": node for number in range(12)}
+        return {"$defs": definitions, "type": "object", "properties": {"tree": {"$ref": "#/$defs/n0"}}}
+
+    (change,) = compare({"input": document("string")}, {"input": document("integer")}).changes
+
+    assert change.bump is Bump.MAJOR
+    assert "more than 4000 parts" in change.why

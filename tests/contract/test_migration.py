@@ -442,6 +442,8 @@ def test_a_table_can_be_undone_only_if_nothing_else_runs_into_its_new_values(
         (LEVELS, {"properties": {"level": {"type": "string"}}}, False),
         (LEVELS, None, False),
         ({"on": "off", "off": "on"}, None, True),
+        ({"mid": "high"}, {"properties": {"level": {"oneOf": [{"const": "high", "title": "High"}]}}}, True),
+        ({"mid": "high"}, {"properties": {"level": {"anyOf": [{"const": "high"}, {"const": "low"}]}}}, False),
     ],
 )
 def test_an_output_table_is_refused_where_an_old_caller_could_get_a_wrong_value(
@@ -459,6 +461,45 @@ def test_an_output_table_is_refused_where_an_old_caller_could_get_a_wrong_value(
     else:
         with pytest.raises(InvalidSkillError, match="wrong value"):
             Contract.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "sentence"),
+    [
+        # The contract's output has no /level, and an enum with /tier: of version 2 it says nothing about /level.
+        ([{"map": {"at": "/level", "values": {"mid": "high"}}}], [{"nest": {"from": ["/*"], "to": "/all"}}], "may be"),
+        ([{"rename": {"from": "/n", "to": "/tier"}}], [{"rename": {"from": "/m", "to": "/tier"}}], "/tier may hold"),
+        ([{"wrap": "/n"}], [{"set_default": {"at": "/n", "value": [], "new": True}}], "/n may hold"),
+        ([{"copy": {"from": "/n", "to": "/m"}}], [{"set_default": {"at": "/n", "value": 0, "new": True}}], "/n may"),
+        ([{"nest": {"from": ["/n"], "to": "/o"}}], [{"rename": {"from": "/o/m", "to": "/o/n"}}], "/o/n may hold"),
+    ],
+)
+def test_the_output_steps_of_a_chain_are_judged_together(second: list[Any], third: list[Any], sentence: str) -> None:
+    """A value of the version between, or two steps into one place, must not be answered as something else."""
+    document = {
+        "version": "3.0.0",
+        "output": {"properties": {"tier": {"enum": ["high"]}}, "additionalProperties": False},
+        "migrations": [{"to": "2.0.0", "output": second}, {"to": "3.0.0", "output": third}],
+    }
+
+    with pytest.raises(InvalidSkillError, match=f"cannot be undone.*{sentence}"):
+        Contract.from_dict(document)
+
+
+def test_the_output_steps_of_a_chain_are_followed_to_the_contracts_own_output() -> None:
+    """A table of an older release is usable where its closed list is still the contract's, under another name."""
+    table = {"map": {"at": "/level", "values": {"mid": "high"}}}
+    moved = [{"rename": {"from": "/level", "to": "/tier"}}, {"set_default": {"at": "/level", "value": 1, "new": True}}]
+    contract = Contract.from_dict(
+        {
+            "version": "3.0.0",
+            "output": {"properties": {"tier": {"enum": ["high"]}, "level": {"enum": [1]}}},
+            "migrations": [{"to": "2.0.0", "output": [table]}, {"to": "3.0.0", "output": moved}],
+        }
+    )
+
+    assert contract.output_for({"tier": "high", "level": 1}, "1.0.0") == {"level": "mid"}
+    assert contract.output_for({"tier": "high", "level": 1}, "2.0.0") == {"level": "high"}
 
 
 def test_a_step_that_is_said_to_be_lossy_is_not_an_output_step() -> None:
@@ -479,6 +520,10 @@ def test_a_step_that_is_said_to_be_lossy_is_not_an_output_step() -> None:
          "/steps/1/join"),
         ([{"map": {"at": "/a", "values": {"x": "1 2"}}}, {"rename": {"from": "/a", "to": "/b"}},
           {"join": {"from": ["/b", "/c"], "to": "/d", "separator": " "}}], "/steps/2/join"),
+        ([{"set_default": {"at": "/a", "value": "x,y"}}, {"move": {"from": "/a", "to": "/b"}},
+          {"copy": {"from": "/b", "to": "/c"}}, {"wrap": "/c"}, {"join": {"at": "/c", "separator": ","}}],
+         "/steps/4/join"),
+        ([{"map": {"at": "/a/*", "values": {"x": "1,2"}}}, {"join": {"at": "/a", "separator": ","}}], "/steps/1/join"),
     ],
 )  # fmt: skip
 def test_a_constant_that_holds_the_separator_is_refused_when_the_migration_is_read(written: Any, path: str) -> None:
@@ -487,6 +532,17 @@ def test_a_constant_that_holds_the_separator_is_refused_when_the_migration_is_re
         steps(*written)
 
     assert [fault["path"] for fault in caught.value.details["faults"]] == [path]
+
+
+def test_a_constant_that_a_table_replaces_may_hold_the_separator() -> None:
+    """What is joined is the new value."""
+    migration = steps(
+        {"set_default": {"at": "/end", "value": "a/b"}},
+        {"map": {"at": "/end", "values": {"a/b": "ab"}}},
+        {"join": {"from": ["/start", "/end"], "to": "/span", "separator": "/"}},
+    )
+
+    assert migration.apply({"start": "x"}) == {"span": "x/ab"}
 
 
 def test_a_constant_may_hold_the_separator_in_the_last_part_of_a_limited_join() -> None:

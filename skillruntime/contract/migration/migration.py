@@ -14,7 +14,7 @@ from typing import Any
 
 from skillruntime.contract.arguments import looks_like_container
 from skillruntime.contract.migration.locations import StepRefused, copy_json, each
-from skillruntime.contract.migration.reachability import only_what_can_be_undone
+from skillruntime.contract.migration.reachability import only_what_can_be_undone, taken_places
 from skillruntime.contract.migration.steps import Step, parse_step, parse_steps
 from skillruntime.contract.migration.value_conversions import show
 from skillruntime.contract.pointer import parse_pointer
@@ -67,12 +67,13 @@ class Migration:
     ) -> Migration:
         """Return the migration that *document* describes: ``from``, ``to``, ``accepts``, ``steps``, ``output``.
 
-        *contract* is the contract's document around it: its definitions, and the ``output`` that it promises.
+        *contract* is the contract's document around it, for its definitions. `link` then judges the ``output`` steps,
+        because what they can undo depends on the other migrations too.
 
         Raises:
             InvalidSkillError: ``details["faults"]`` lists all that is wrong, each with its path and a sentence.
         """
-        migration, faults = _read(document, contract or {})
+        migration, faults = _read(document, contract)
         if migration is None or faults:
             raise _unusable(where, faults)
         return migration
@@ -185,13 +186,16 @@ class Migration:
         return document
 
 
-def link(migrations: Iterable[Migration], current: Version | None = None) -> tuple[Migration, ...]:
+def link(
+    migrations: Iterable[Migration], current: Version | None = None, output: Schema | None = None
+) -> tuple[Migration, ...]:
     """Return *migrations* in the order of their targets, those without a ``from`` starting where the one before ends.
 
-    *current* is the contract's own version: no migration leads above it.
+    *current* is the contract's own version: no migration leads above it. *output* is what the contract promises.
 
     Raises:
-        InvalidSkillError: they do not lead on to one another; ``details["faults"]`` lists where.
+        InvalidSkillError: they do not lead on to one another, or their ``output`` steps cannot be undone together;
+            ``details["faults"]`` lists where.
     """
     # The document's order has no meaning; a chain always leads upwards.
     ordered = sorted(migrations, key=lambda migration: migration.to)
@@ -210,6 +214,7 @@ def link(migrations: Iterable[Migration], current: Version | None = None) -> tup
             faults.append(("/migrations", f"nothing leads on from {migration.to}; a later 'from' must include it"))
         if current is not None and migration.to > current:
             faults.append(("/migrations", f"one leads to {migration.to}, above the contract's version {current}"))
+    faults = faults or _not_undone(linked, output)
     if faults:
         raise _unusable("the list of migrations", faults)
     return tuple(linked)
@@ -232,6 +237,25 @@ def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migra
             return found
         found.append(max(candidates, key=lambda migration: migration.to))
         here = found[-1].to
+
+
+def _not_undone(linked: list[Migration], output: Schema | None) -> list[tuple[str, str]]:
+    """Return a fault for each ``output`` step that cannot be undone, given the steps before and after it."""
+    faults: dict[tuple[str, str], None] = {}
+    for first in linked:
+        path = [first, *chain(linked, first.to)]
+        places = [(migration.to, index) for migration in path for index in range(len(migration.output))]
+        steps = only_what_can_be_undone([step for each in path for step in each.output], new=output)
+        for (to, index), step, taken in zip(places, steps, taken_places(steps), strict=True):
+            if step.inverse is None or taken:
+                why = _why_not(step) if step.inverse is None else _why_taken(taken)
+                at = f"output step {index} ({step.kind}) of the migration to {to}"
+                faults["/migrations", f"{at} cannot be undone: {why}"] = None
+    return list(faults)
+
+
+def _why_taken(pointer: str) -> str:
+    return f"{pointer} may hold a value before this step, so an old caller could get the wrong one"
 
 
 def _makes_items(step: Step) -> bool:
@@ -279,7 +303,7 @@ def _inverse(steps: Sequence[Step], to: Version, *, has_function: bool = False) 
 _FIELDS = ("from", "to", "accepts", "steps", "output", "description")
 
 
-def _read(document: Any, contract: Mapping[str, Any]) -> tuple[Migration | None, list[tuple[str, str]]]:
+def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration | None, list[tuple[str, str]]]:
     if not isinstance(document, dict):
         return None, [("", "must be an object with 'to' and 'steps'")]
     faults = [(f"/{name}", f"is unknown; known are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS]
@@ -306,10 +330,10 @@ def _read(document: Any, contract: Mapping[str, Any]) -> tuple[Migration | None,
     steps, wrong = parse_steps(document.get("steps", []), "/steps")
     output, wrong_output = parse_steps(document.get("output", []), "/output")
     faults += wrong + wrong_output
-    if any(step.collisions for step in (*steps, *output)):  # compiling the schemas is worth it only for a table
-        steps = only_what_can_be_undone(steps, old=_schema(accepts, contract))
-        output = only_what_can_be_undone(output, new=_schema(contract.get("output"), contract))
-    faults += [(f"/output/{index}", _why_not(step)) for index, step in enumerate(output) if step.inverse is None]
+    if any(step.collisions for step in steps):  # compiling the schema is worth it only for a table
+        steps = only_what_can_be_undone(steps, old=_schema(accepts, contract or {}))
+    judged = output if contract else only_what_can_be_undone(output)
+    faults += [(f"/output/{index}", _why_not(step)) for index, step in enumerate(judged) if step.inverse is None]
     return Migration(to, source, accepts, steps, output), faults
 
 

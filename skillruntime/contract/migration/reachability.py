@@ -13,11 +13,11 @@ from typing import Any
 from skillruntime.contract.migration.locations import Tokens
 from skillruntime.contract.migration.steps import Step
 from skillruntime.contract.migration.value_conversions import same_as
-from skillruntime.contract.pointer import parse_pointer
+from skillruntime.contract.pointer import format_pointer, parse_pointer
 from skillruntime.contract.references import Location, children
 from skillruntime.contract.schema import Schema
 
-__all__ = ["only_what_can_be_undone"]
+__all__ = ["only_what_can_be_undone", "taken_places"]
 
 
 def only_what_can_be_undone(
@@ -32,6 +32,34 @@ def only_what_can_be_undone(
         step if not step.collisions or _is_undone(steps, index, old, new) else replace(step, inverse=None)
         for index, step in enumerate(steps)
     )
+
+
+def taken_places(steps: Sequence[Step]) -> list[str]:
+    """Return for each step the place that it writes though a step before it shows that something can be there; or "".
+
+    After ``rename /a -> /c`` and ``rename /b -> /c`` the way back cannot know which of the two was given.
+    """
+    known: list[Tokens] = []
+    found = []
+    for step in steps:
+        fields = step.document[step.kind]
+        places, is_new = _shown(step.kind, {"at": fields} if isinstance(fields, str) else fields)
+        taken = next((each for each in places if is_new and any(old[: len(each)] == each for old in known)), None)
+        found.append(format_pointer(taken) if taken else "")
+        after = (_followed([step.document], old, forward=True) for old in known)
+        known = [*(each for each in after if each is not None), *places]
+        if step.kind == "copy":  # it leaves its source where it is
+            known.append(parse_pointer(fields["from"]))
+    return found
+
+
+def _shown(kind: str, fields: Mapping[str, Any]) -> tuple[list[Tokens], bool]:
+    """Return the places where a value can be after the step, and whether the step is what puts it there."""
+    targets = fields["at"] if "at" in fields else fields.get("to", ())
+    found = [parse_pointer(each) for each in ([targets] if isinstance(targets, str) else targets)]
+    if kind == "nest":
+        found += [(*found[0], parse_pointer(each)[-1]) for each in fields["from"] if not each.endswith("/*")]
+    return found, "at" not in fields or kind == "set_default"
 
 
 def _is_undone(steps: Sequence[Step], index: int, old: Schema | None, new: Schema | None) -> bool:
@@ -54,6 +82,9 @@ def _admits_only(schema: Any, image: set[Any]) -> bool:
     """Whether *schema* is a closed list of values, all of them in *image*."""
     if not isinstance(schema, dict):
         return False
+    for word in ("anyOf", "oneOf"):  # an enum with a title for each value is written as a union of constants
+        if word in schema and all(_admits_only(branch, image) for branch in schema[word]):
+            return True
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
     return isinstance(listed, list) and all(same_as(value) in image for value in listed)
 

@@ -96,21 +96,23 @@ def _unjoinable(documents: list[Any], where: str) -> list[Fault]:
     constants: dict[str, list[Any]] = {}
     for index, document in enumerate(documents):
         ((kind, fields),) = document.items()
+        at = fields if isinstance(fields, str) else fields.get("at")
         if kind == "set_default":
-            constants.setdefault(fields["at"], []).append(fields["value"])
+            constants.setdefault(at, []).append(fields["value"])
         elif kind == "map":
-            values = fields["values"]
-            image = list(values.values()) if isinstance(values, dict) else [after for _, after in values]
-            constants.setdefault(fields["at"], []).extend(
-                [*image, *([fields["otherwise"]] if "otherwise" in fields else [])]
-            )
-        elif kind == "rename" and fields["from"] in constants:
-            constants[fields["to"]] = constants.pop(fields["from"])
+            constants[at] = _mapped(fields, constants.get(at, []))
+        elif kind == "wrap" and at in constants:
+            constants[at] = [value if isinstance(value, list) else [value] for value in constants[at]]
+        elif kind in ("rename", "move", "copy") and fields["from"] in constants:
+            moved = constants[fields["from"]] if kind == "copy" else constants.pop(fields["from"])
+            constants[fields["to"]] = moved
         elif kind == "join":
             separator, limit = fields["separator"], fields.get("limit")
             sources = fields.get("from", [])
             parts = [(place, each, sources.index(place) + 1) for place in sources for each in constants.get(place, ())]
-            listed = [each for each in constants.get(fields.get("at", ""), ()) if isinstance(each, list)]
+            listed = [each for each in constants.get(at, ()) if isinstance(each, list)]
+            if not limit:  # with one, an item may be the last part, which may hold the separator
+                listed += [[each] for each in constants.get(f"{at}/*", ())]
             parts += [(fields["at"], part, number) for each in listed for number, part in enumerate(each, 1)]
             faults += [
                 (f"{where}/{index}/join", f"{show(part)}, which an earlier step puts at {place}, holds the separator")
@@ -118,6 +120,15 @@ def _unjoinable(documents: list[Any], where: str) -> list[Fault]:
                 if isinstance(part, str) and separator in part and number != limit
             ]
     return faults
+
+
+def _mapped(fields: Mapping[str, Any], before: list[Any]) -> list[Any]:
+    """Return the constants at the place of a table after it: those *before*, as it changes them, and its own."""
+    values = fields["values"]
+    pairs = list(values.items()) if isinstance(values, dict) else values
+    table = {same_as(old): new for old, new in pairs}
+    image = [*table.values(), *([fields["otherwise"]] if "otherwise" in fields else [])]
+    return [table.get(same_as(value), fields.get("otherwise", value)) for value in before] + image
 
 
 def parse_step(document: Any) -> Step:
