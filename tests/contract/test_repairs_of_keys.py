@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from skillruntime import Contract
 from tests.contract.malformed import (
     BOOLEAN,
     COLOUR,
