@@ -83,11 +83,12 @@ def without_decimals(value: Any) -> Any:
     >>> without_decimals({"a": [Decimal("1.50"), 2]})
     {'a': [1.5, 2]}
     """
-    pending = [value]
+    pending = [[value]]
     while pending:
         part = pending.pop()
-        if isinstance(part, Decimal):
-            return rebuilt(value, plain)
-        if isinstance(part, dict | list):
-            pending += part.values() if isinstance(part, dict) else part
+        for member in part.values() if isinstance(part, dict) else part:
+            if isinstance(member, Decimal):
+                return rebuilt(value, plain)
+            if isinstance(member, (dict, list)):
+                pending.append(member)
     return value  # the same object: most values hold none
