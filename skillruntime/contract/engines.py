@@ -269,7 +269,8 @@ def _extended(cls: Any, keywords: dict[str, Any]) -> Any:
     """
     import jsonschema
 
-    extended: Any = jsonschema.validators.extend(cls, keywords)
+    extend: Any = jsonschema.validators.extend
+    extended = extend(cls, keywords)
     evolve = extended.evolve
 
     def evolved(validator: Any, **changes: Any) -> Any:

@@ -239,3 +239,12 @@ def test_renamed_keys_are_recorded_in_the_order_in_which_they_were_sent() -> Non
     accepted = Contract.from_dict({"input": schema}).accept(sent)
 
     assert [repair.path for repair in accepted.repairs] == ["/DELTA", "/ALPHA", "/EPSILON", "/GAMMA", "/BETA"]
+
+
+def test_the_record_of_a_container_in_a_text_is_json() -> None:
+    """Its numbers are kept as they were written until it is known what they are for; the record has plain ones."""
+    schema = {"properties": {"size": {"type": "object", "properties": {"width": {"type": "number"}}}}}
+
+    [repair] = Contract.from_dict({"input": schema}).accept({"size": '{"width": 2.50}'}).repairs
+
+    assert json.dumps(repair.to_dict()["after"]) == '{"width": 2.5}'
