@@ -183,19 +183,19 @@ class Contract:
         if policy is not None:
             policy = policy_named(policy)  # an unknown name is an error of the caller, whatever the arguments are
         parsed: Parsed | None = None
-        # The way of every valid call: no copy, no coercion, one question to the engine.
-        if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
-            parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
-            arguments = parsed.value if parsed else raw
-            if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
-                return self._accepted(arguments, (), None, fill_defaults)
-        if parsed is not None and not parsed.rules:
-            parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
         try:
+            # The way of every valid call: no copy, no coercion, one question to the engine.
+            if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
+                parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
+                arguments = parsed.value if parsed else raw
+                if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
+                    return self._accepted(arguments, (), None, fill_defaults)
+            if parsed is not None and not parsed.rules:
+                parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
             policy = policy_named(policy or self.policy)
             return self._accept_slowly(raw, parsed, version, fill_defaults, policy, finish_reason)
-        # A step that walks the value by recursion, close to the end of the host's own stack, or the engine, which
-        # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
+        # A step that walks the value by recursion, close to the end of the host's own stack, as the reference engine
+        # does; or the fast engine, which compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise

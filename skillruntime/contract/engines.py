@@ -195,13 +195,13 @@ class ReferenceEngine:
         except Exception as error:  # it reads identifiers where the metaschema allows anything
             raise UnusableSchemaError(f"its identifiers cannot be read: {error}") from None
         documents = [document, *resources.values()]
-        # What a dynamic reference leads to depends on the way to it (2020-12, core, 8.2.3.2), and not on its place.
-        self.remembers = not any({"$dynamicRef", "$recursiveRef"} & each.keys() for each in objects_in(documents))
-        extend: Any = jsonschema.validators.extend
+        self.remembers = not any(_is_forgotten(each, dialect) for each in objects_in(documents))
+        keywords: dict[str, Any] = {}
         if self.remembers:
-            cls = extend(cls, {"$ref": self._remembered(cls.VALIDATORS["$ref"], jsonschema.ValidationError)})
+            keywords["$ref"] = self._remembered(cls.VALIDATORS["$ref"], jsonschema.ValidationError)
         if bounded:
-            cls = extend(cls, _bounded(cls.VALIDATORS, documents))
+            keywords |= _bounded(cls.VALIDATORS, documents)
+        cls = _extended(cls, keywords)
         checker: Any = jsonschema.FormatChecker() if assert_formats else None
         self._bounded = bounded
         self._known = _Known()
@@ -222,7 +222,13 @@ class ReferenceEngine:
 
         def check(value: Any) -> bool:
             self._known.answers.clear()
-            return bool(validator.is_valid(_with_floats(value)))
+            try:
+                return bool(validator.is_valid(_with_floats(value)))
+            except BaseException as error:
+                # The library's registry is a map of rpds, which panics where Python's stack ends inside it (2026.9.1).
+                if type(error).__name__ != "PanicException":
+                    raise
+            raise RecursionError("the value is nested deeper than Python's stack")
 
         return check
 
@@ -245,6 +251,37 @@ class _Known(threading.local):
 
     def __init__(self) -> None:
         self.answers: dict[tuple[int, int], bool] = {}
+
+
+def _is_forgotten(schema: dict[str, Any], dialect: str) -> bool:
+    """Whether what *schema* says of a part must not, or cannot, be remembered by its place."""
+    # What a dynamic reference leads to depends on the way to it (2020-12, core, 8.2.3.2), and not on its place.
+    if "$dynamicRef" in schema or "$recursiveRef" in schema:
+        return True
+    declared = schema.get("$schema")  # of a resource in another dialect, for which the library has a class of its own
+    return isinstance(declared, str) and declared.rstrip("#") != dialect.rstrip("#")
+
+
+def _extended(cls: Any, keywords: dict[str, Any]) -> Any:
+    """Return the class of validators *cls* with these *keywords*, also below a schema that names its dialect.
+
+    The library judges a schema with ``$schema`` by the class that it has for that dialect, without any extension.
+    """
+    import jsonschema
+
+    extend: Any = jsonschema.validators.extend
+    extended = extend(cls, keywords)
+    evolve = extended.evolve
+
+    def evolved(validator: Any, **changes: Any) -> Any:
+        made = evolve(validator, **changes)
+        if type(made) is not cls:
+            return made
+        rest = {"format_checker": made.format_checker, "registry": made._registry, "_resolver": made._resolver}
+        return extended(made.schema, **rest)
+
+    extended.evolve = evolved
+    return extended
 
 
 def _bounded(keywords: Mapping[str, Any], documents: list[Any]) -> dict[str, Any]:

@@ -93,6 +93,8 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
     """
+    if levels >= _USUAL_LEVELS and _is_ordinary(value, _USUAL_LEVELS):
+        return None
     pending: list[tuple[Any, Path]] = [(value, ())]
     is_writable = False
     while pending:
@@ -130,6 +132,27 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
                 return f"a {type(part).__name__} at {_where(path)}"
         pending += reversed(below)  # in the order of the value, for the first fault is the one that is reported
     return None
+
+
+def _is_ordinary(value: Any, levels: int) -> bool:
+    """Whether a look at each part is enough to see that *value* has no fault: ASCII, short numbers, few levels."""
+    kind = type(value)
+    if kind is dict:
+        return levels > 0 and all(
+            type(key) is str and key.isascii() and _is_ordinary(member, levels - 1) for key, member in value.items()
+        )
+    if kind is list:
+        return levels > 0 and all(_is_ordinary(item, levels - 1) for item in value)
+    if kind is str:
+        return bool(value.isascii())
+    if kind is int:
+        return bool(-_SHORT < value < _SHORT)
+    return value is None or kind is bool or (kind is float and math.isfinite(value))
+
+
+_SHORT = 1 << 63
+# Few enough that the quick look, which calls itself for each level, needs no more of the stack than what follows it.
+_USUAL_LEVELS = 12
 
 
 def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:

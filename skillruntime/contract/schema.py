@@ -88,7 +88,9 @@ class Schema:
             else:
                 self._engine = _compile_once(text, assert_formats, engine)
             if bounds.is_recursive and not self._engine.remembers:
-                raise SchemaTooCostlyError("it is recursive by dynamic references, which needs jsonschema-rs")
+                raise SchemaTooCostlyError(
+                    "it is recursive by dynamic references, or refers to another dialect, which needs jsonschema-rs"
+                )
             self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())

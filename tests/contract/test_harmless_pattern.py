@@ -67,15 +67,16 @@ def test_an_ordinary_pattern_works_without_the_fast_engine(pattern: str, monkeyp
 
 @pytest.mark.parametrize("pattern", POLYNOMIAL)
 @pytest.mark.parametrize("where", ["pattern", "patternProperties", "additionalProperties"])
+@pytest.mark.parametrize("declared", [{}, {"$schema": "https://json-schema.org/draft/2020-12/schema"}])
 def test_a_text_that_would_take_long_is_refused_without_the_fast_engine(
-    pattern: str, where: str, monkeypatch: pytest.MonkeyPatch
+    pattern: str, where: str, declared: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`re` takes a power of the length: a short text is matched, a long one is an error that names the remedy."""
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     schema: dict[str, Any] = {"$comment": f"{where} {pattern}", "properties": {"a": {"pattern": pattern}}}
     if where != "pattern":
         schema = {"additionalProperties": {}, "patternProperties": {pattern: {}}, "$comment": pattern}
-    accept = Schema(schema).is_valid
+    accept = Schema({**declared, **schema}).is_valid
 
     assert isinstance(accept({"a": "aaaa"} if where == "pattern" else {"aaaa": 1}), bool)
     with pytest.raises(InvalidSkillError, match="jsonschema-rs"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from skillruntime import Contract
 from tests.contract.malformed import (
     BOOLEAN,
     COLOUR,
@@ -227,3 +228,23 @@ SHAPES: list[tuple[Any, Any, Any]] = [
 def test_repairs_are_repaired_through_every_keyword_and_together(schema: Any, value: Any, expected: Any) -> None:
     """Unions by a discriminator, conditions, references, several malformed calls in one call."""
     assert_outcome(schema, json.dumps(value), expected)
+
+
+def test_renamed_keys_are_recorded_in_the_order_in_which_they_were_sent() -> None:
+    """The same record in every process, whatever the order of Python's sets is there."""
+    names = ("alpha", "beta", "gamma", "delta", "epsilon")
+    schema = {"additionalProperties": False, "properties": {name: {"type": "integer"} for name in names}}
+    sent = {"DELTA": 1, "ALPHA": 2, "EPSILON": 3, "GAMMA": 4, "BETA": 5}
+
+    accepted = Contract.from_dict({"input": schema}).accept(sent)
+
+    assert [repair.path for repair in accepted.repairs] == ["/DELTA", "/ALPHA", "/EPSILON", "/GAMMA", "/BETA"]
+
+
+def test_the_record_of_a_container_in_a_text_is_json() -> None:
+    """Its numbers are kept as they were written until it is known what they are for; the record has plain ones."""
+    schema = {"properties": {"size": {"type": "object", "properties": {"width": {"type": "number"}}}}}
+
+    [repair] = Contract.from_dict({"input": schema}).accept({"size": '{"width": 2.50}'}).repairs
+
+    assert json.dumps(repair.to_dict()["after"]) == '{"width": 2.5}'

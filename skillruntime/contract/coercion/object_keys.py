@@ -49,7 +49,8 @@ def repaired_keys(
         return
     value = edit.value
     declared = declared_properties(state.references, [location, *(violation.location for violation in here)])
-    candidates = unknown or {name for name in value if name not in declared}
+    # In the order of the value, so that the record of repairs has the same order in every process.
+    candidates = [name for name in value if (name in unknown if unknown else name not in declared)]
     meant = renames(candidates, declared, value)
     for old, new in meant.items():
         if old in unknown or new in missing:

@@ -33,7 +33,9 @@ class Repair:
         {'path': '/key', 'rule': 'number-for-text', 'before': '(secret)', 'after': '(secret)'}
         """
         before, after = ("(secret)", "(secret)") if self.secret else (self.before, self.after)
-        return {"path": self.path, "rule": self.rule, "before": before, "after": after}
+        # What was read out of a text holds decimals, which JSON cannot write.
+        shown = {"before": without_decimals(before), "after": without_decimals(after)}
+        return {"path": self.path, "rule": self.rule, **shown}
 
     def __repr__(self) -> str:
         return f"Repair({', '.join(f'{key}={value!r}' for key, value in self.to_dict().items())})"
@@ -83,11 +85,12 @@ def without_decimals(value: Any) -> Any:
     >>> without_decimals({"a": [Decimal("1.50"), 2]})
     {'a': [1.5, 2]}
     """
-    pending = [value]
+    pending: list[Any] = [[value]]
     while pending:
         part = pending.pop()
-        if isinstance(part, Decimal):
-            return rebuilt(value, plain)
-        if isinstance(part, dict | list):
-            pending += part.values() if isinstance(part, dict) else part
+        for member in part.values() if isinstance(part, dict) else part:
+            if isinstance(member, Decimal):
+                return rebuilt(value, plain)
+            if isinstance(member, (dict, list)):
+                pending.append(member)
     return value  # the same object: most values hold none
