@@ -63,7 +63,7 @@ _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _KEY_OR_ITEM = re.compile(r"( +)((?:- +)?)((?:[A-Za-z_][\w.-]*:(?= |\Z))?) *([^\s#|>].*|\Z)", re.ASCII)
-_ESCAPE = re.compile(r"\\(.)")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
