@@ -165,7 +165,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         )
     if closing.group(2):
         line = first_line + text.count("\n", 0, closing.start())
-        message = "the line that ends the frontmatter continues with text, which is read as the first line of the instructions"
+        message = "the line that ends the frontmatter continues with text, which is read as the first instruction"
         hint = "put a line break after ---"
         found.append(_warning("closing-with-text", path, message, line, 4, hint))
     tail_line = first_line + text.count("\n", 0, closing.end())
