@@ -79,6 +79,10 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
         done.append("the text above the frontmatter was removed")
     if "closing-dots" in rules:
         done.append("the frontmatter was closed with ---")
+    tail = parts.tail
+    if "closing-with-text" in rules:
+        tail = f"\n{tail.lstrip()}"
+        done.append("a line break was put after the closing ---")
     block = parts.block
     if _FORBIDDEN.search(block):
         block = _FORBIDDEN.sub("", block)
@@ -86,7 +90,7 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     block = _fixed_fields(block, fields, directory, rules, done)
     if not done:
         return Fixed(data)
-    new = f"---\n{block.rstrip()}\n---{parts.tail}"
+    new = f"---\n{block.rstrip()}\n---{tail}"
     # Keep the line endings of the file.
     if "\r\n" in text:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -29,7 +29,8 @@ _PREAMBLE = re.compile(
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 # YAML 1.2.2, section 9.1.2: `...` ends a document too.
 # `---# Title`: a missing line break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
-_CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#)", re.MULTILINE)
+# `--- Title` ends the document in YAML as well (section 9.2): what follows would be a second one.
+_CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +165,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         )
     if closing.group(2):
         line = first_line + text.count("\n", 0, closing.start())
-        message = (
-            "the line that ends the frontmatter goes on with a heading, which is read as the first line of the text"
-        )
+        message = "the line that ends the frontmatter continues with text, which is read as the first instruction"
         hint = "put a line break after ---"
         found.append(_warning("closing-with-text", path, message, line, 4, hint))
     tail_line = first_line + text.count("\n", 0, closing.end())

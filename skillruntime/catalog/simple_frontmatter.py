@@ -63,9 +63,10 @@ _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _KEY_OR_ITEM = re.compile(r"( +)((?:- +)?)((?:[A-Za-z_][\w.-]*:(?= |\Z))?) *([^\s#|>].*|\Z)", re.ASCII)
-_ESCAPE = re.compile(r"\\(.)")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
+_PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
@@ -76,8 +77,11 @@ def scan(block: str) -> Summary | None:
     Summary(name='pdf', description='Read PDFs', version='1.0', flags=0)
     >>> scan("name: pdf\\ndescription: *alias")
     """
-    # `isprintable` runs in C; the pattern decides about the few characters on which the two differ.
-    if not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
+    # Both run in C, the first one three times as fast; the pattern decides where `isprintable` differs from YAML.
+    if block.isascii():
+        if block.encode().translate(None, _PRINTABLE_ASCII):
+            return None
+    elif not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
         return None
     if block[-1:] != "\n":
         block += "\n"

@@ -24,7 +24,6 @@ _HEAD = 4096
 # (empty lines, headings, comments, a code fence), no byte-order mark, and no line end of another system. A twenty-fifth
 # of real files is such text; reading on for a line of dashes takes longer than everything else.
 _NO_FRONTMATTER = re.compile(rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n")
-_CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ", b"\n---#")
 
 
 def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnostic]) -> Summary | None:
@@ -47,10 +46,13 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
                 parts = cut(data, path, is_whole=len(data) < _HEAD)
                 if parts.block is not None and not parts.diagnostics:
                     return _parsed(parts, directory, path, found)
-        if _NO_FRONTMATTER.match(data):
-            is_whole = len(data) < _HEAD
-        else:
-            data, is_whole = _read_on(descriptor, data)
+        is_whole = len(data) < _HEAD
+        if not is_whole and not _NO_FRONTMATTER.match(data):
+            from skillruntime.catalog.frontmatter import MAX_FRONTMATTER
+
+            more = os.read(descriptor, MAX_FRONTMATTER)
+            data += more
+            is_whole = len(more) < MAX_FRONTMATTER
     except OSError as error:
         found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
         return None
@@ -85,19 +87,3 @@ def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> S
     if frontmatter.fields is None:
         return None
     return judge(summarize(frontmatter.fields, path, found), directory, path, found)
-
-
-def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:
-    """Continue reading until the frontmatter is closed, the file ends, or the limit is reached."""
-    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER
-
-    chunk = data
-    while len(chunk) == _HEAD and len(data) <= MAX_FRONTMATTER:
-        opening = data.find(b"---", 0, _HEAD)
-        if opening < 0 and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return data, False
-        if opening >= 0 and any(mark in data[opening + 3 :] for mark in _CLOSINGS):
-            return data, False
-        chunk = os.read(descriptor, _HEAD)
-        data += chunk
-    return data, len(chunk) < _HEAD

@@ -59,6 +59,7 @@ RULES = {
     "text-before-frontmatter": Rule(_E, "Nothing precedes the first ---", True),
     "frontmatter-unclosed": Rule(_E, "A line --- ends the frontmatter"),
     "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ...", True),
+    "closing-with-text": Rule(_W, "Nothing follows the closing --- on its line", True),
     "yaml-invalid": Rule(_E, "The frontmatter is YAML", True),
     "yaml-flow": Rule(_E, "The frontmatter uses no [inline lists] or {inline mappings}", True),
     "yaml-anchor": Rule(_E, "The frontmatter has no anchors or aliases"),

@@ -51,13 +51,14 @@ class YamlDocument:
 
 
 def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES) -> YamlDocument:
-    """Return the first document of *text*; the value of an empty one is ``None``.
+    """Return the only document of *text*; the value of an empty one is ``None``.
 
     >>> read_yaml("name: 2024-02-31\\nmetadata: {version: 1.10}").value
     {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
 
     Raises:
-        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more than *max_nodes* nodes.
+        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more than *max_nodes* nodes or a second
+            document.
     """
     import yaml  # importing it takes as long as starting Python, and simple frontmatter does not need it
 
@@ -65,8 +66,7 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NOD
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         for event in yaml.parse(text, Loader=loader):
-            if composer.take(event):
-                break
+            composer.take(event)
     except yaml.MarkedYAMLError as error:
         raise _fault_of(error) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -80,8 +80,8 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NOD
 # what this module reads otherwise than libyaml's composer, is left to the events.
 _MAX_COMPOSED = 16 * 1024
 _UNUSUAL = re.compile(r"- - - - |\? \? |\n {80}|<<")
-# An error that the events may not reach: they refuse a collection as a key first, and stop at the document's end.
-_LATE_ERROR = re.compile(r"[?{]|\]\s*:|^(?:---|\.\.\.)", re.MULTILINE)
+# An error that the events may not reach: they refuse a collection as a key first.
+_LATE_ERROR = re.compile(r"[?{]|\]\s*:")
 
 
 def load_yaml(text: str) -> YamlDocument:
@@ -107,7 +107,7 @@ def load_yaml(text: str) -> YamlDocument:
     except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
         fault = _fault_of(error)
         read = text if fault.line is None else "\n".join(text.split("\n", fault.line)[: fault.line])
-        if brackets >= MAX_DEPTH or _LATE_ERROR.search(read) or "<document start>" in (error.problem or ""):
+        if brackets >= MAX_DEPTH or _LATE_ERROR.search(read):
             return read_yaml(text)
         raise fault from None
     except (yaml.YAMLError, _NeedsEventsError, RecursionError, ValueError):
@@ -191,9 +191,10 @@ class _Composer:
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._nodes = 0
+        self._has_started = False
 
-    def take(self, event: Any) -> bool:
-        """Process one event, and return whether it ends the document."""
+    def take(self, event: Any) -> None:
+        """Process one event."""
         match type(event).__name__:
             case "ScalarEvent":
                 self._note_oddities(event)
@@ -209,9 +210,11 @@ class _Composer:
                 self._finish()
             case "AliasEvent":
                 self._alias(event)
-            case "DocumentEndEvent":
-                return True
-        return False
+            case "DocumentStartEvent":
+                # What is below would be ignored without notice: the rest of the fields, perhaps.
+                if self._has_started:
+                    raise _fault("a second document begins here", event)
+                self._has_started = True
 
     def _start(self, container: dict[str, Any] | list[Any], event: Any) -> None:
         self._note_oddities(event)

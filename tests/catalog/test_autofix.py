@@ -108,3 +108,11 @@ def test_only_rules_that_fix_corrects_are_fixable() -> None:
 
     assert fix(data, "pdf") == Fixed(data)
     assert not is_valid(lint(data, "pdf"))
+
+
+def test_text_after_the_closing_dashes_moves_to_its_own_line() -> None:
+    """`---# PDF` is what a missing line break leaves."""
+    fixed = fix(b"---\nname: pdf\ndescription: Use when a PDF comes\n---# PDF\n", "pdf")
+
+    assert fixed.data == b"---\nname: pdf\ndescription: Use when a PDF comes\n---\n# PDF\n"
+    assert fixed.done == ("a line break was put after the closing ---",)

@@ -328,3 +328,10 @@ def test_yaml_that_is_broken_below_what_was_read_is_reported_at_activation(
     assert catalog.diagnostics == ()
     assert "yaml-repaired" in [each.rule for each in catalog.activate("pdf").diagnostics]
     assert [(each.rule, each.line) for each in validate(path)[0].diagnostics] == [("yaml-invalid", 4)]
+
+
+def test_a_long_frontmatter_below_a_heading_with_dashes_is_read_to_its_end(tmp_path: Path) -> None:
+    """The line that opens it is not taken for the one that closes it."""
+    (tmp_path / "SKILL.md").write_text(f"# A --- B\n---\nname: pdf\n# {'c' * 5000}\ndescription: Reads PDFs\n---\n")
+
+    assert discover(tmp_path, use_index=False)["pdf"].description == "Reads PDFs"

@@ -157,3 +157,20 @@ def test_the_beginning_of_a_file_is_enough() -> None:
 
     assert read_frontmatter(data[:-1], is_whole=False).diagnostics == ()
     assert MAX_FRONTMATTER == 65536
+
+
+def test_fields_below_the_end_of_the_first_document_are_not_lost() -> None:
+    """YAML ends the mapping where a line is indented less than its first one; loaders report that."""
+    read = read_frontmatter(b"---\n name: pdf\ndescription: Reads PDFs\nversion: '2'\n---\nRead.\n")
+
+    assert read.fields == {"description": "Reads PDFs", "version": "2"}
+    assert [each.rule for each in read.diagnostics] == ["yaml-repaired"]
+
+
+def test_dashes_with_text_end_the_frontmatter_and_not_the_instructions() -> None:
+    """The text up to the next line of dashes is not a second YAML document (YAML 1.2.2, section 9.2)."""
+    read = read_frontmatter(b"---\nname: pdf\ndescription: Reads\n--- # Steps\n\nRead.\n\n---\nWrite.\n")
+
+    assert read.fields == {"name": "pdf", "description": "Reads"}
+    assert read.body == "# Steps\n\nRead.\n\n---\nWrite."
+    assert [(each.rule, each.line) for each in read.diagnostics] == [("closing-with-text", 4)]

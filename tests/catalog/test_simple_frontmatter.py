@@ -212,3 +212,8 @@ def test_descriptions_without_quotes_are_what_the_repair_reads_on_real_frontmatt
             assert summary == summarize(frontmatter.fields or {}, "", [])
             assert found == list(frontmatter.diagnostics)
     assert taken > 200
+
+
+def test_an_escaped_line_end_before_an_empty_line_is_left_to_yaml() -> None:
+    """YAML 1.2.2, section 7.3.1: the backslash and the line end are not text."""
+    assert scan('name: pdf\ndescription: "Reads \\\n\n  PDFs"\n') is None
