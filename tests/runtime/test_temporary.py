@@ -163,7 +163,9 @@ def test_directories_of_another_user_stay(tmp_path: Path) -> None:
 
 def test_many_at_once_do_not_sweep_each_other(tmp_path: Path) -> None:
     """Each finds its directory as it made it, whoever else begins or ends meanwhile."""
-    source = "for _ in range(20):\n    made = make_temporary()\n    (made / 'file').touch()\nassert (made / 'file').exists()"
+    source = (
+        "for _ in range(20):\n    made = make_temporary()\n    (made / 'file').touch()\nassert (made / 'file').exists()"
+    )
     processes = [run(tmp_path, source) for _ in range(12)]
 
     for process in processes:
