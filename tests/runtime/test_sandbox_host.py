@@ -151,11 +151,11 @@ async def test_many_commands_wait_for_each_other(tmp_path: Path, level: str, mon
     """The kernel lets only so many descriptors of a user be on their way: a command waits, and does not fail."""
     await run(level, tmp_path, "")
     send: Callable[[Sequence[int]], None] = launcher._launcher.send
-    before = len(os.listdir("/proc/self/fd"))
+    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
     seen = []
 
     def refusing(descriptors: Sequence[int]) -> None:
-        seen.append(len(os.listdir("/proc/self/fd")) - before)
+        seen.append(sum(1 for _ in Path("/proc/self/fd").iterdir()) - before)
         if len(seen) < 4:
             raise OSError(errno.ETOOMANYREFS, os.strerror(errno.ETOOMANYREFS))
         send(descriptors)

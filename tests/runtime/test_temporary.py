@@ -17,6 +17,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="with Linux's na
 
 START = "import os, sys, tempfile\nfrom skillruntime.runtime.temporary import make_temporary\n"
 # Says where its directory is, and ends when its stdin does.
+WORKSPACE = (
+    "from skillruntime.runtime.workspace import Workspace\nworkspace = Workspace()\nmade = workspace.directory\n"
+)
 LIVES = "print(made, flush=True)\nsys.stdin.read()\n"
 Start = Callable[..., Path]
 
@@ -64,7 +67,10 @@ def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     """By the next process that needs a temporary directory, also where a script closed it."""
-    source = "made = make_temporary()\n(made / 'file').touch()\nmade.chmod(0)\nprint(made, flush=True)\nos.kill(os.getpid(), 9)"
+    source = (
+        "made = make_temporary()\n(made / 'file').touch()\nmade.chmod(0)\n"
+        "print(made, flush=True)\nos.kill(os.getpid(), 9)"
+    )
     with run(tmp_path, source) as killed:
         assert killed.stdout is not None
         left = Path(killed.stdout.readline().strip())
@@ -86,19 +92,17 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
             "made = make_temporary()\nif os.fork() == 0: sys.exit()\nos.wait()\n" + LIVES, id="forked, child ended"
         ),
         pytest.param(
-            "from skillruntime.runtime.workspace import Workspace\nworkspace = Workspace()\nmade = workspace.directory\n"
-            "if os.fork(): sys.exit()\n" + LIVES,
+            WORKSPACE + "if os.fork(): sys.exit()\n" + LIVES,
             id="workspace, forked, parent ended",
         ),
         pytest.param(
-            "from skillruntime.runtime.workspace import Workspace\nworkspace = Workspace()\nmade = workspace.directory\n"
-            "if os.fork() == 0:\n    workspace.close()\n    sys.exit()\nos.wait()\n" + LIVES,
+            WORKSPACE + "if os.fork() == 0:\n    workspace.close()\n    sys.exit()\nos.wait()\n" + LIVES,
             id="workspace, closed by a child",
         ),
         pytest.param("made = make_temporary()\nos.closerange(3, 1000)\n" + LIVES, id="closed every descriptor"),
         pytest.param(
-            "make_temporary()\nif os.fork(): os._exit(0)\nos.setsid()\nos.closerange(3, 1000)\nmade = make_temporary()\n"
-            + LIVES,
+            "make_temporary()\nif os.fork(): os._exit(0)\nos.setsid()\nos.closerange(3, 1000)\n"
+            "made = make_temporary()\n" + LIVES,
             id="daemon",
         ),
     ],
