@@ -1,29 +1,41 @@
 """Temporary directories that do not outlive their process: what a killed one left, the next one removes.
 
-A directory's name says which process made it, so that a sweep needs neither a lock nor an open file for each of them.
+All of a process are inside one directory with a file that it has locked (flock(2)). The kernel ends the lock with the
+last process that has it, so whoever gets the lock knows that no process uses the directory. Process numbers would not
+say so: containers that share a directory have numbers of their own, and a forked process goes on with other ones.
 """
 
 from __future__ import annotations
 
+import atexit
+import errno
 import os
-import re
 import shutil
 import sys
+import threading
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from zlib import crc32
+from typing import TYPE_CHECKING
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    import mmap
 
 __all__ = ["make_temporary", "remove_tree"]
 
-_NAMED = re.compile(r"skillruntime-(\d+)-(\d+)-([0-9a-f]{8})-\w+")
+_PREFIX = "skillruntime-tmp-"
+_LOCK, _FILES = "lock", "files"
 _LOOKED_THROUGH = 10_000  # entries; a shared /tmp may hold millions
-_swept: set[str] = set()
+# By process, user and place: a forked process, or one that gave up root, makes its own.
+_held: dict[tuple[int, int, str], tuple[str, mmap.mmap]] = {}
+_making = threading.Lock()
 
 
 def make_temporary() -> Path:
-    """Return a new directory that only this user may enter.
+    """Return a new directory that only this user may enter; it goes with this process at the latest.
 
     Raises:
         OSError: it cannot be made.
@@ -31,14 +43,17 @@ def make_temporary() -> Path:
     import tempfile  # random numbers and hashes, which most calls do not need
 
     place = tempfile.gettempdir()
-    if sys.platform != "linux":
+    if sys.platform == "win32":
         return Path(tempfile.mkdtemp(dir=place, prefix="skillruntime-")).resolve()
-    if place not in _swept:
-        _swept.add(place)
+    owner = (os.getpid(), os.geteuid(), place)
+    with _making:
+        # The machine's own cleaning of old files may have removed it meanwhile.
+        is_new = owner not in _held or not Path(_held[owner][0], _FILES).exists()
+        if is_new:
+            _held[owner] = _hold(place)
+    if is_new:
         _sweep(place)
-    own = os.getpid()
-    prefix = f"skillruntime-{own}-{_started(own)}-{_space()}-"
-    return Path(tempfile.mkdtemp(dir=place, prefix=prefix)).resolve()
+    return Path(tempfile.mkdtemp(dir=Path(_held[owner][0], _FILES))).resolve()
 
 
 def remove_tree(directory: str | os.PathLike[str]) -> None:
@@ -52,30 +67,68 @@ def remove_tree(directory: str | os.PathLike[str]) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _sweep(place: str) -> None:
-    """Remove the directories in *place* whose process of this user is gone."""
-    with suppress(OSError), os.scandir(place) as entries:
-        for entry in islice(entries, _LOOKED_THROUGH):
-            found = _NAMED.fullmatch(entry.name)
-            # Another container or an earlier start of the machine has other process numbers: nothing follows from them.
-            if found and found[3] == _space() and _started(int(found[1])) != int(found[2]):
-                with suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False) and status.st_uid == os.geteuid():
-                        remove_tree(entry.path)
+if sys.platform != "win32":
 
+    def _hold(place: str) -> tuple[str, mmap.mmap]:
+        """Return a new directory in *place*, and what keeps its lock."""
+        import mmap
+        import tempfile
 
-def _started(process: int) -> int | None:
-    """Return when *process* was started, in ticks since the machine was; None where there is no such process."""
-    try:
-        # The name of a program may hold spaces and brackets; the fields begin after the last one (proc(5)).
-        return int(Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[19])
-    except OSError:
-        return None
+        while True:
+            directory = tempfile.mkdtemp(dir=place, prefix=_PREFIX)
+            path = Path(directory, _LOCK)
+            # Another process may sweep it away before it is locked: then it is made again.
+            with suppress(FileNotFoundError, BlockingIOError), path.open("x+b") as file:
+                file.truncate(1)
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    # Where a file system has no locks, no other process gets one either, and nothing is swept.
+                    if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                        raise
+                if path.exists():
+                    Path(directory, _FILES).mkdir()
+                    # A mapping holds the open file, and so its lock: also in a daemon that closes every descriptor,
+                    # and in what this process forks, but not in the programs that it starts.
+                    return directory, mmap.mmap(file.fileno(), 1, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
 
+    def _sweep(place: str) -> None:
+        """Remove the directories in *place* of processes that have ended."""
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in islice(entries, _LOOKED_THROUGH):
+                if entry.name.startswith(_PREFIX):
+                    _remove_unused(entry.path)
 
-@cache
-def _space() -> str:
-    """Return an identity of this start of the machine and of this container's process numbers."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
-    return f"{crc32(boot + os.fsencode(Path('/proc/self/ns/pid').readlink())):08x}"
+    def _remove_unused(directory: str) -> None:
+        """Remove *directory* where it is one of this user's, and no process has its lock."""
+        with suppress(OSError):
+            at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if os.fstat(at).st_uid != os.geteuid():
+                    return
+                lock = os.open(_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            except FileNotFoundError:
+                Path(directory).rmdir()  # killed before it made the lock; a directory that is not empty is not ours
+                return
+            finally:
+                os.close(at)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(f"{directory}/{_FILES}")  # the lock last: what a kill leaves now, the next sweep removes
+                remove_tree(directory)
+            finally:
+                os.close(lock)
+
+    @atexit.register
+    def _leave() -> None:
+        """Remove what this process made, except where a process that it forked goes on with it."""
+        while _held:
+            directory, lock = _held.popitem()[1]
+            lock.close()
+            _remove_unused(directory)
+
+    def _after_fork() -> None:
+        global _making
+        _making = threading.Lock()  # another thread of the parent may have had it
+
+    os.register_at_fork(after_in_child=_after_fork)

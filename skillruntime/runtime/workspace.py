@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import threading
 import weakref
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ class Workspace:
         self._given = None if directory is None else Path(directory)
         self._directory: Path | None = None
         self._making = threading.Lock()  # parallel calls of one session must not make two
-        self._removal: weakref.finalize[[Path], Workspace] | None = None
+        self._removal: weakref.finalize[[Path, int], Workspace] | None = None
 
     @property
     def directory(self) -> Path:
@@ -47,7 +48,9 @@ class Workspace:
             self._given.mkdir(parents=True, exist_ok=True)
             return self._given.resolve()
         made = make_temporary()
-        self._removal = weakref.finalize(self, remove_tree, made)
+        self._removal = weakref.finalize(self, _remove_own, made, os.getpid())
+        # When this process ends, a process that it forked may go on with the directory: `make_temporary` knows.
+        self._removal.atexit = sys.platform == "win32"
         return made
 
     def resolve(self, path: str) -> Path | None:
@@ -131,6 +134,12 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+def _remove_own(directory: Path, maker: int) -> None:
+    """Remove *directory* if this process made it, and not the process that it was forked from."""
+    if os.getpid() == maker:
+        remove_tree(directory)
 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:

@@ -228,6 +228,13 @@ def test_a_script_that_prints_garbage_broke_its_promise(write_skill: WriteSkill,
     assert len(error.details["printed"]) <= 80
 
 
+def test_of_a_name_that_occurs_twice_the_last_value_counts(write_skill: WriteSkill) -> None:
+    """RFC 8259, section 4, leaves it open; so do Python and JavaScript."""
+    response = call(write_skill('print(\'{"a": 1, "a": 2}\')'))
+
+    assert response.data == {"a": 2}
+
+
 def test_bytes_that_are_not_utf8_are_garbage(write_skill: WriteSkill) -> None:
     """The protocol is UTF-8."""
     error = only_error(call(write_skill("import sys; sys.stdout.buffer.write(b'\"\\xff\"')")))

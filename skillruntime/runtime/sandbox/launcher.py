@@ -30,6 +30,7 @@ STDERR_LIMIT = 64 * 1024
 """How many of the last bytes on stderr are kept."""
 
 _CHUNK = 64 * 1024
+_RETRY = 0.01  # seconds
 _ENDING = 10.0  # seconds, at most, for the supervisor to end a command: twice what it allows itself
 
 
@@ -73,7 +74,7 @@ class LocalSandbox:
                 temporary = Path("/tmp")
             if self._level != "none":
                 command = with_private_directories(command, temporary)
-            control, stdout, stderr = self._start(command, ours)
+            control, stdout, stderr = await self._started(command, ours)
             conversation = _Conversation(command, control, stdout, stderr)
             try:
                 async with anyio.create_task_group() as tasks:
@@ -104,6 +105,21 @@ class LocalSandbox:
             report["cpu_seconds"],
         )
 
+    async def _started(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
+        """Return what `_start` does; of many commands at once, some wait until the launcher has taken others."""
+        while True:
+            with ExitStack() as kept:
+                try:
+                    found = self._start(command, kept)
+                except OSError as error:
+                    # The kernel limits how many descriptors of a user, root excepted, are on their way (unix(7)).
+                    if error.errno != errno.ETOOMANYREFS:
+                        raise
+                else:
+                    ours.enter_context(kept.pop_all())
+                    return found
+            await anyio.sleep(_RETRY)
+
     def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
         """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
         with ExitStack() as theirs:
@@ -125,7 +141,7 @@ class LocalSandbox:
             stdin = _file_of(command.stdin)
             theirs.callback(os.close, stdin)
             (stdout, stdout_writing), (stderr, stderr_writing) = pipes
-            _send([request, stdin, stdout_writing, stderr_writing, other.fileno()])
+            _launcher.send([request, stdin, stdout_writing, stderr_writing, other.fileno()])
         return control, stdout, stderr
 
     def _described(self, command: SandboxCommand) -> dict[str, Any]:
@@ -277,6 +293,7 @@ class _Launcher:
         self._lock = threading.Lock()
         self._owner: tuple[int, int, int] | None = None
         self._socket: socket.socket | None = None
+        self._inode = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def send(self, descriptors: Sequence[int]) -> None:
@@ -284,23 +301,31 @@ class _Launcher:
             for attempt in (1, 2):
                 # A root launcher must not serve a host that has given root up since.
                 owner = (os.getpid(), os.geteuid(), os.getegid())
-                if self._socket is None or self._owner != owner:
+                if self._socket is None or self._owner != owner or not self._is_open():
                     self._start(owner)
                 assert self._socket is not None
                 ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
                 try:
                     self._socket.sendmsg([b"r"], ancillary)
-                except OSError:  # it was killed; another is started once
-                    self._socket.close()
-                    self._socket = None
+                except OSError as error:
+                    if error.errno == errno.ETOOMANYREFS:
+                        raise
+                    self.close()  # it was killed; another is started once
                     if attempt == 2:
                         raise
                 else:
                     return
 
+    def _is_open(self) -> bool:
+        """Return whether the socket is still this one: a host may close every descriptor, and open others."""
+        assert self._socket is not None
+        try:
+            return os.fstat(self._socket.fileno()).st_ino == self._inode
+        except OSError:
+            return False
+
     def _start(self, owner: tuple[int, int, int]) -> None:
-        if self._socket is not None:
-            self._socket.close()
+        self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # -I and -S: nothing of the environment, of the working directory or of site-packages is imported.
         root = str(Path(__file__).parents[3])
@@ -318,18 +343,24 @@ class _Launcher:
                 start_new_session=True,
             )
         self._process.returncode = 0  # it ends with this process; Popen must not warn that it still runs
-        self._socket = ours
+        self._socket, self._inode = ours, os.fstat(ours.fileno()).st_ino
         self._owner = owner
 
     def close(self) -> None:
         if self._socket is not None:
-            self._socket.close()
+            if self._is_open():
+                self._socket.close()
+            else:
+                self._socket.detach()
             self._socket = None
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: the launcher ends with its host, and not only when this process ends too."""
+        self.close()
+        self._lock = threading.Lock()  # another thread of the parent may have had it
 
 
 _launcher = _Launcher()
 atexit.register(_launcher.close)
-
-
-def _send(descriptors: Sequence[int]) -> None:
-    _launcher.send(descriptors)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_launcher.leave_to_parent)

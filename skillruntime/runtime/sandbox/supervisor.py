@@ -120,8 +120,13 @@ class _Launcher:
             while (found := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
                 guest = self._supervisors.pop(found[0], None)
                 ControlGroup.of(found[0]).remove()
-                if guest is not None:
+                if guest is None:
+                    continue
+                # A process that outlived its supervisor could signal and trace the next command of the same user.
+                if found[1] == 0:
                     self._guests.append(guest)
+                elif guest.namespace >= 0:
+                    os.close(guest.namespace)
 
 
 def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None) -> NoReturn:
@@ -155,7 +160,7 @@ def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None)
         report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
     with suppress(OSError), socket.socket(fileno=control) as host:
         host.sendall(json.dumps(report).encode())
-    os._exit(0)
+    os._exit(0 if report.get("stopped") else 1)
 
 
 class _Run:

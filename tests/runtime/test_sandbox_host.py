@@ -1,0 +1,194 @@
+"""What the host of a sandbox may do meanwhile: fork, close descriptors, end, and run many commands at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skillruntime.runtime.sandbox import launcher
+from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
+from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
+from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+
+_SECONDS = 60.0
+# What each host below does first: one command, whose output `run` returns.
+HOST = """
+import anyio, os, socket, sys
+from pathlib import Path
+from skillruntime.runtime import SandboxCommand, interpreter_paths, open_sandbox
+from skillruntime.runtime.sandbox import launcher
+workspace = Path(sys.argv[1])
+async def command():
+    sandbox = await open_sandbox(sys.argv[2])
+    return await sandbox.run(SandboxCommand((sys.executable, "-I", "-c", "print(1)"), workspace,
+        readable=interpreter_paths(sys.executable), writable=(workspace,)))
+def run():
+    return anyio.run(command).stdout
+assert run() == b"1\\n"
+"""
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def level(request: pytest.FixtureRequest) -> str:
+    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
+    name: str = request.param
+    if (reason := anyio.run(sandbox_report)[name]) is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
+    return name
+
+
+def host(workspace: Path, level: str, source: str) -> subprocess.Popen[str]:
+    """Start a host that runs a command, then *source*."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOST + source, str(workspace), level],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def run(level: str, workspace: Path, source: str, **environment: str) -> Finished:
+    """Run Python *source* at *level* in *workspace*."""
+    workspace.mkdir(exist_ok=True)
+    sandbox = await open_sandbox(level)
+    command = SandboxCommand(
+        (sys.executable, "-I", "-c", source),
+        workspace,
+        environment=environment,
+        readable=interpreter_paths(sys.executable),
+        writable=(workspace,),
+    )
+    with anyio.fail_after(_SECONDS):
+        return await sandbox.run(command)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("os.closerange(3, 1000)\nassert run() == b'1\\n'", id="closed every descriptor"),
+        pytest.param(
+            "os.closerange(3, 1000)\npairs = [socket.socketpair() for _ in range(20)]\nassert run() == b'1\\n'\n"
+            "for one, other in pairs:\n    one.send(b'x')\n    assert other.recv(9) == b'x'",
+            id="other sockets have the numbers",
+        ),
+        pytest.param(
+            "child = os.fork()\nif child == 0:\n    os.setsid()\n    os.closerange(3, 1000)\n"
+            "    os._exit(run() != b'1\\n')\nassert os.waitpid(child, 0)[1] == 0\nassert run() == b'1\\n'",
+            id="forked a daemon",
+        ),
+    ],
+)
+def test_a_host_may_close_its_descriptors(tmp_path: Path, level: str, source: str) -> None:
+    """The next command runs, and nothing of the host is closed or written to."""
+    with host(tmp_path, level, source) as process:
+        pass
+
+    assert process.returncode == 0
+
+
+def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(tmp_path: Path, level: str) -> None:
+    """The launcher, and the supervisors that wait for the next command, end with the host that they serve."""
+    source = (
+        "print(launcher._launcher._process.pid, flush=True)\nsys.stdin.readline()\n"
+        "if os.fork() == 0:\n    sys.stdin.read()\n    os._exit(0)\n"
+    )
+    with host(tmp_path, level, source) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        number = int(process.stdout.readline())
+        children = Path(f"/proc/{number}/task/{number}/children").read_text("ascii").split()
+        watched = [os.pidfd_open(each) for each in (number, *map(int, children))]
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+        ended = [bool(select.select([each], [], [], _SECONDS)[0]) for each in watched]
+        for each in watched:
+            os.close(each)
+
+    assert len(ended) >= 2
+    assert all(ended)
+
+
+async def test_commands_at_once_see_nothing_of_each_other(tmp_path: Path, level: str) -> None:
+    """Each has its own variables and workspace; it finds no file, process or variable of another one."""
+    source = (
+        "import os, pathlib, sys\nown = os.environ['SECRET']\npathlib.Path('mine').write_text(own)\n"
+        "for number in range(12):\n"
+        "    try:\n        print(pathlib.Path(os.getcwd(), '..', f'w{number}', 'mine').resolve().read_text())\n"
+        "    except OSError:\n        pass\n"
+        "for path in pathlib.Path('/proc').glob('[0-9]*/environ') if os.path.exists('/proc/1') else ():\n"
+        "    try:\n        text = path.read_bytes().decode()\n    except OSError:\n        continue\n"
+        "    print(*(word[7:] for word in text.split('\\0') if word.startswith('SECRET=')), sep='\\n')\n"
+    )
+    said: dict[str, set[str]] = {}
+
+    async def command(number: int) -> None:
+        finished = await run(level, tmp_path / f"w{number}", source, SECRET=f"secret-{number}")
+        said[f"secret-{number}"] = set(finished.stdout.decode().split())
+
+    for _ in range(2):  # the second time in supervisors that waited, as users of the first commands
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(command, number)
+
+        assert said == {f"secret-{number}": {f"secret-{number}"} for number in range(12)}
+
+
+async def test_many_commands_wait_for_each_other(tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lets only so many descriptors of a user be on their way: a command waits, and does not fail."""
+    await run(level, tmp_path, "")
+    send: Callable[[Sequence[int]], None] = launcher._launcher.send
+    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    seen = []
+
+    def refusing(descriptors: Sequence[int]) -> None:
+        seen.append(sum(1 for _ in Path("/proc/self/fd").iterdir()) - before)
+        if len(seen) < 4:
+            raise OSError(errno.ETOOMANYREFS, os.strerror(errno.ETOOMANYREFS))
+        send(descriptors)
+
+    monkeypatch.setattr(launcher._launcher, "send", refusing)
+
+    finished = await run(level, tmp_path, "print(1)")
+
+    assert finished.stdout == b"1\n"
+    assert len(set(seen)) == 1  # nothing is kept open meanwhile
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the commands of root have users of their own")
+async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(tmp_path: Path) -> None:
+    """A process of it that is left could signal and trace the next command of the same user."""
+    if (await sandbox_report())["landlock"] is not None:
+        pytest.skip("no Landlock")
+    show = "import os; print(os.getuid())"
+    waits = "import os, time; open('user', 'w').write(str(os.getuid())); os.rename('user', 'ready'); time.sleep(600)"
+
+    async with anyio.create_task_group() as tasks:
+
+        async def killed() -> None:
+            with pytest.raises(OSError, match="without a report"):
+                await run("landlock", tmp_path, waits)
+
+        tasks.start_soon(killed)
+        deadline = time.monotonic() + _SECONDS
+        while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+            await anyio.sleep(0.01)
+        user = (tmp_path / "ready").read_text("ascii")
+        (command,) = [path for path in Path("/proc").glob("[0-9]*") if str(path.stat().st_uid) == user]
+        os.kill(int((command / "stat").read_bytes().rpartition(b")")[2].split()[1]), signal.SIGKILL)
+    users = [(await run("landlock", tmp_path, show)).stdout.decode().strip() for _ in range(6)]
+
+    assert user not in users
