@@ -103,7 +103,7 @@ class Batches:
             if not write.done.is_set():
                 is_withdrawn = self._withdraw(write)
         if not write.done.is_set():
-            raise DatabaseAwayError(f"The database did not answer within {within:g} s", is_unknown=not is_withdrawn)
+            raise DatabaseAwayError(f"The database did not answer within {within:.1f} s", is_unknown=not is_withdrawn)
         if isinstance(write.result, Exception):
             raise write.result
         return write.result

@@ -33,6 +33,7 @@ from skillruntime.server.executions import (
 from skillruntime.server.quotas import NearQuotaError, allows, check_quota, lock_quotas, quota_values
 from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
+from skillruntime.server.webhook_table import WebhookTable
 
 __all__ = ["CLOCK_JUMP", "ExecutionTable"]
 
@@ -56,6 +57,11 @@ class ExecutionTable:
     def servers(self) -> ServerTable:
         """The leases in the same database."""
         return ServerTable(self.server, self.is_shared, self.sql)
+
+    @property
+    def webhooks(self) -> WebhookTable:
+        """The messages that are not sent yet, in the same database."""
+        return WebhookTable(self.server, self.sql)
 
     def prepare(self, execute: Execute) -> None:
         """Create the tables, or bring them up to date; see `prepare_tables`."""
@@ -316,38 +322,6 @@ class ExecutionTable:
                 """UPDATE skillruntime_executions SET waiting_since = {now} WHERE id IN (SELECT id
                 FROM skillruntime_executions WHERE state = 'waiting' AND is_task = 0 {skip_locked})"""
             )
-        )
-
-    # Webhooks
-
-    def take_webhooks(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
-        """Take over the messages that dead servers (all others, where it is None) did not send."""
-        others = """SELECT DISTINCT webhook_server FROM skillruntime_executions
-            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
-        found = execute(self.sql(others), server=self.server)
-        names = [name for (name,) in found if dead is None or name in dead]
-        rows = []
-        for name in names:
-            found = execute(
-                self.sql(
-                    f"SELECT {HEAD}, output FROM skillruntime_executions WHERE webhook_server = :name {{skip_locked}}"
-                ),
-                name=name,
-            )
-            for fields in found:
-                execute(
-                    self.sql("UPDATE skillruntime_executions SET webhook_server = :server WHERE id = :id"),
-                    server=self.server,
-                    id=fields[0],
-                )
-                rows.append(to_row(fields))
-        return rows
-
-    def webhook_sent(self, execute: Execute, execution_id: str) -> None:
-        """Note that an execution's message was sent, or given up."""
-        execute(
-            self.sql("UPDATE skillruntime_executions SET webhook_server = NULL WHERE id = :id"),
-            id=execution_id,
         )
 
     # Reading

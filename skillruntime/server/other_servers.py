@@ -92,6 +92,6 @@ class OtherServers:
             for row in rows:
                 self._watched.signal(row.ticket.execution_id)
             webhooks += (row for row in rows if row.execution.is_final)
-        webhooks += await self._batches.write(lambda execute: self._table.take_webhooks(execute, [name]))
+        webhooks += await self._batches.write(lambda execute: self._table.webhooks.take_over(execute, [name]))
         await self._batches.write(lambda execute: self._table.servers.forget(execute, name))
         return webhooks

@@ -60,7 +60,7 @@ def _alone(database: Database, table: ExecutionTable) -> Found:
         ended += (row for row in rows if row.execution.is_final)
     continued = _run(database, table.counts)["accepted"]
     _run(database, table.restart_waiting)
-    webhooks = (*ended, *_run(database, lambda execute: table.take_webhooks(execute, None)))
+    webhooks = (*ended, *_run(database, lambda execute: table.webhooks.take_over(execute, None)))
     return Found(_run(database, table.now), None, continued, webhooks)
 
 

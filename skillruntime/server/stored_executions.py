@@ -133,11 +133,12 @@ class StoredExecutions:
             if known.ticket.fingerprint != ticket.fingerprint:
                 raise KeyReusedError
             return Submitted(known.execution, is_new=False)
+        insert = partial(self._table.insert, ticket=ticket, quota=quota)
+        until = time.monotonic() + (_SUBMIT if self._database.is_shared else _LOCAL)
         try:
-            return await self._accept(ticket, partial(self._table.insert, ticket=ticket, quota=quota), is_alone=True)
+            return await self._accept(ticket, insert, until, is_alone=True)
         except NearQuotaError:
-            exact = partial(self._table.insert, ticket=ticket, quota=quota, is_exact=True)
-            return await self._accept(ticket, exact, first=lock_quotas)
+            return await self._accept(ticket, partial(insert, is_exact=True), until, first=lock_quotas)
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -274,7 +275,7 @@ class StoredExecutions:
 
     # Running
 
-    async def _accept(self, ticket: Ticket, insert: Callable[..., Any], **options: Any) -> Submitted:
+    async def _accept(self, ticket: Ticket, insert: Callable[..., Any], until: float, **options: Any) -> Submitted:
         is_queued = self._has_waiting or self._terms.has_limits
         starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
         # Taken before the commit: two submissions at once must not both take the last place.
@@ -299,7 +300,7 @@ class StoredExecutions:
             partial(insert, starts=starts),
             key=ticket.execution_id,
             on_done=done,
-            within=_SUBMIT if self._database.is_shared else _LOCAL,
+            within=max(0.0, until - begun_at),
             **options,
         )
         return Submitted(row.execution, is_new)
