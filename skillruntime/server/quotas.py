@@ -4,7 +4,7 @@ The rows themselves are the count: a row of its own for each caller would be loc
 that lock those of two callers in different orders wait for each other.
 
 Law: no servers together accept more than a quota allows. A statement does not see what other servers have not committed
-yet, so one that counts alone leaves room for all of that; near the limit, servers count one after the other.
+yet, so one that counts alone keeps a margin for all of that; near the limit, servers count one after the other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def lock_quotas(execute: Execute) -> None:
 def allows(quota: Quota | None, *, is_shared: bool, is_exact: bool) -> str:
     """Return the SQL condition that *quota* allows one more execution of ``:caller``.
 
-    Unless *is_exact*, where no other server counts meanwhile, it leaves room for what others have not committed.
+    Unless *is_exact*, where no other server counts meanwhile, it keeps a margin for what they have not committed.
     """
     unseen = f" - {_UNSEEN}" if is_shared and not is_exact else ""
     conditions = []
