@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,16 +168,13 @@ async def disk(world: World) -> None:
 
     async def act(number: int) -> None:
         ballast = world.directory / "disk" / "ballast"
-        with ballast.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 65536)
-            except OSError:
-                pass
+        with suppress(OSError), ballast.open("wb") as file:  # the database may have filled it by itself
+            while True:
+                file.write(b"x" * 65536)
         before = len(world.history.accepted)
         await anyio.sleep(5)
         print(f"  {len(world.history.accepted) - before} accepted while the disk was full")
-        ballast.unlink()
+        ballast.unlink(missing_ok=True)
         # PostgreSQL ends itself when it cannot write its log; a service manager starts it again.
         if world.postgres is not None and await anyio.to_thread.run_sync(world.postgres.start_again):
             print("  PostgreSQL had ended, and was started again")

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -30,6 +31,7 @@ class _Write:
     on_done: Callable[[Any], None] | None
     key: str | None
     is_alone: bool
+    first: Operation | None
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Any = None
     has_begun: bool = False
@@ -65,6 +67,7 @@ class Batches:
                 await anyio.to_thread.run_sync(self._write_all, limiter=self._threads)
             finally:
                 self._has_ended.set()
+                self._refuse_rest()
 
     async def write(
         self,
@@ -74,27 +77,33 @@ class Batches:
         on_done: Callable[[Any], None] | None = None,
         within: float | None = None,
         is_alone: bool = False,
+        first: Operation | None = None,
     ) -> Any:
-        """Return what *operation* gives once it is committed; *on_done* is called with it even if we are cancelled.
+        """Return what *operation* gives once it is committed, or known not to be.
+
+        *on_done* is called with the same, an error too, and also if we are cancelled.
 
         *key* is the id of the execution that it writes; without one, it must not wait for a row. *is_alone*: one of its
-        statements writes, at most, so that it needs no transaction where no other operation shares its commit.
+        statements writes, at most, so that it needs no transaction where no other operation shares its commit. *first*
+        takes a lock for which a transaction with rows of executions must not wait; it runs before all operations.
 
         Raises:
             DatabaseAwayError: it is not committed, or that is not known, after *within* seconds.
         """
-        write = _Write(operation, on_done, key, is_alone)
+        write = _Write(operation, on_done, key, is_alone, first)
         self._waiting.put(write)
+        if self._has_ended.is_set():  # the server is ending, or what wrote for it has failed
+            self._refuse_rest()
+        is_withdrawn = False
         try:
             with anyio.move_on_after(within):
                 await write.done.wait()
-        except BaseException:
-            self._withdraw(write)
-            raise
-        if not write.done.is_set():
+        finally:
             # One that waits in the queue was certainly not written; one that was sent may be committed a moment later.
-            is_unknown = not self._withdraw(write)
-            raise DatabaseAwayError(f"The database did not answer within {within:g} s", is_unknown=is_unknown)
+            if not write.done.is_set():
+                is_withdrawn = self._withdraw(write)
+        if not write.done.is_set():
+            raise DatabaseAwayError(f"The database did not answer within {within:.1f} s", is_unknown=not is_withdrawn)
         if isinstance(write.result, Exception):
             raise write.result
         return write.result
@@ -120,10 +129,19 @@ class Batches:
             )
         raise DatabaseAwayError(f"The database did not answer within {within:g} s")
 
+    def _refuse_rest(self) -> None:
+        with suppress(Empty):
+            while True:
+                write = self._waiting.get_nowait()
+                if write is not None and not write.is_withdrawn:
+                    _deliver([write], [DatabaseAwayError("This server has stopped writing")])
+
     def _withdraw(self, write: _Write) -> bool:
         """Whether *write* had not been sent yet, and never will be."""
         with self._picking:
             write.is_withdrawn = not write.has_begun
+        if write.is_withdrawn and write.on_done is not None:
+            write.on_done(DatabaseAwayError("The database was not asked: the caller has stopped waiting"))
         return write.is_withdrawn
 
     async def _watch(self) -> None:
@@ -172,11 +190,12 @@ class Batches:
             # PostgreSQL compares nothing here: any order will do that all servers share. Equal keys keep theirs.
             batch.sort(key=lambda write: (write.key is None, write.key or ""))
         results: list[Any]
+        first = [write.first for write in batch if write.first is not None][:1]
+        operations = [*first, *(write.operation for write in batch)]
         self._begun_at = time.monotonic()
         try:
-            results = self._database.transact(
-                [write.operation for write in batch], is_alone=len(batch) == 1 and batch[0].is_alone
-            )
+            results = self._database.transact(operations, is_alone=len(operations) == 1 and batch[0].is_alone)
+            results = results[len(first) :]
         except DatabaseAwayError as error:
             results = [error] * len(batch)
         except Exception as error:

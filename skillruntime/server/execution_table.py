@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from skillruntime.remote.protocol import Execution, Progress
@@ -30,9 +30,10 @@ from skillruntime.server.executions import (
     page_start,
     waited_too_long,
 )
-from skillruntime.server.quotas import allows, check_quota, quota_values
+from skillruntime.server.quotas import NearQuotaError, allows, check_quota, lock_quotas, quota_values
 from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
+from skillruntime.server.webhook_table import WebhookTable
 
 __all__ = ["CLOCK_JUMP", "ExecutionTable"]
 
@@ -57,6 +58,11 @@ class ExecutionTable:
         """The leases in the same database."""
         return ServerTable(self.server, self.is_shared, self.sql)
 
+    @property
+    def webhooks(self) -> WebhookTable:
+        """The messages that are not sent yet, in the same database."""
+        return WebhookTable(self.server, self.sql)
+
     def prepare(self, execute: Execute) -> None:
         """Create the tables, or bring them up to date; see `prepare_tables`."""
         prepare_tables(execute, is_shared=self.is_shared)
@@ -67,20 +73,28 @@ class ExecutionTable:
 
     # Taking
 
-    def insert(self, execute: Execute, ticket: Ticket, *, starts: bool, quota: Quota | None = None) -> tuple[Row, bool]:
+    def insert(
+        self, execute: Execute, ticket: Ticket, *, starts: bool, quota: Quota | None = None, is_exact: bool = False
+    ) -> tuple[Row, bool]:
         """Keep *ticket*, and with *starts* its beginning by this server; return the row and whether it is new.
 
+        *is_exact*: count behind the lock that servers share, in a transaction.
+
         Raises:
+            NearQuotaError: without *is_exact*, *quota* may allow it or not.
             KeyReusedError: the id is known with another fingerprint.
             TooManyError: *quota* allows no further execution that has not ended.
             TooFastError: *quota* allows no further execution now.
         """
+        if is_exact and self.is_shared:
+            lock_quotas(execute)
+        allowed = allows(quota, is_shared=self.is_shared, is_exact=is_exact)
         rows = execute(
             # One statement for the time, the lease, the quota and the row, for each is a way to the database and back.
             # A server that was frozen for longer than its lease must not begin what it accepts.
             self.sql(
                 f"""WITH moment (at, starts, is_allowed) AS MATERIALIZED (SELECT {{now}},
-                    {self.servers.has_lease if starts else 0}, {allows(quota, is_shared=self.is_shared)})
+                    {self.servers.has_lease if starts else 0}, {allowed})
                 INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
                     turn, began_at, updated_at, server, fence, ticket, rated)
                 SELECT :id, :caller, :skill_id, :is_task, CASE WHEN starts = 1 THEN 'running' ELSE 'waiting' END, at,
@@ -107,8 +121,10 @@ class ExecutionTable:
             return _checked(row, ticket), False
         if quota is not None:
             check_quota(execute, self.sql, ticket.owner, quota, is_shared=self.is_shared)
+            if self.is_shared and not is_exact:
+                raise NearQuotaError
         # It ended long ago and was just deleted, or the quota has become free.
-        return self.insert(execute, ticket, starts=starts, quota=quota)
+        return self.insert(execute, ticket, starts=starts, quota=quota, is_exact=is_exact)
 
     def claim(self, execute: Execute, number: int) -> list[Row]:
         """Begin at most *number* waiting executions on this server, in the order of their turns."""
@@ -162,15 +178,15 @@ class ExecutionTable:
         waits = ((oldest, self.terms.max_wait), (task, self.terms.task_wait))
         return min((since + most - now for since, most in waits if since is not None), default=None), int(number), now
 
-    def expire(self, execute: Execute, expected: float) -> list[str]:
-        """End what has waited too long, and return its ids, 500 of each kind at most.
+    def expire(self, execute: Execute, expected: float) -> list[Row]:
+        """End what has waited too long, and return it, 500 of each kind at most.
 
         *expected* is what the database's clock should show by our monotonic one: where it was set to another time, the
         waiting begins again, as nothing has waited for the hours in between.
         """
         if abs(self.now(execute) - expected) > CLOCK_JUMP:
             self.restart_waiting(execute)
-        ids = []
+        rows = []
         for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
             found = execute(
                 self.sql(
@@ -181,10 +197,9 @@ class ExecutionTable:
                 most=most,
                 is_task=is_task,
             )
-            for row in map(to_row, found):
-                self._end(execute, row, waited_too_long(most, is_task=bool(is_task)))
-                ids.append(row.ticket.execution_id)
-        return ids
+            outcome = waited_too_long(most, is_task=bool(is_task))
+            rows += [self._ended(execute, row, outcome) for row in map(to_row, found)]
+        return rows
 
     # Ending
 
@@ -213,22 +228,21 @@ class ExecutionTable:
             )
         )
 
-    def cancel(self, execute: Execute, execution_id: str) -> Row | None:
-        """Cancel it if it waits; if it runs, ask its server to cancel it. Return the new row."""
+    def cancel(self, execute: Execute, execution_id: str) -> tuple[Row | None, bool]:
+        """Cancel it if it waits; if it runs, ask its server to cancel it. Return the row, and whether this ended it."""
         row = self.find(execute, execution_id, lock=True)
         if row is None or row.execution.is_final:
-            return row
+            return row, False
         # What waits belongs to no server, so any of them may end it.
         if row.server is None:
-            self._end(execute, row, CANCELLED)
-        else:
-            execute(
-                self.sql("UPDATE skillruntime_executions SET is_cancelled = 1, change = change + 1 WHERE id = :id"),
-                id=execution_id,
-            )
-        return self.find(execute, execution_id)
+            return self._ended(execute, row, CANCELLED), True
+        execute(
+            self.sql("UPDATE skillruntime_executions SET is_cancelled = 1, change = change + 1 WHERE id = :id"),
+            id=execution_id,
+        )
+        return row, False
 
-    def complete(self, execute: Execute, execution_id: str, outcome: Outcome) -> Execution:
+    def complete(self, execute: Execute, execution_id: str, outcome: Outcome) -> Row:
         """End a task from outside.
 
         Raises:
@@ -238,8 +252,8 @@ class ExecutionTable:
         if row is None or not row.ticket.is_task or row.execution.is_final:
             raise NotATaskError
         # Of two who complete a task, or of one who completes and one who cancels, the first wins.
-        ended = self._end(execute, row, outcome)
-        if ended is None:
+        ended = self._ended(execute, row, outcome)
+        if not ended.execution.is_final:
             raise NotATaskError
         return ended
 
@@ -258,8 +272,8 @@ class ExecutionTable:
 
     # Dead servers
 
-    def reclaim(self, execute: Execute, dead: Sequence[str] | None) -> list[str]:
-        """Decide on what the servers *dead* (all others, where it is None) left running; return the ids, 500 at most.
+    def reclaim(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
+        """Decide on what the servers *dead* (all others, where it is None) left running; return it, 500 at most.
 
         What was to be cancelled is. What may run twice waits for its next start; what broke `Terms.most_losses`
         servers is held for an operator. The rest ends `EXECUTION_INTERRUPTED`: how far it came is unknown.
@@ -277,18 +291,17 @@ class ExecutionTable:
             ),
             **({"server": self.server} if dead is None else {"dead": json.dumps(list(dead))}),
         )
-        ids = []
+        rows = []
         for fields in found:
             row, losses = to_row(fields), int(fields[8]) + 1
-            ids.append(row.ticket.execution_id)
             if row.is_cancelled:
-                self._end(execute, row, CANCELLED)
+                row = self._ended(execute, row, CANCELLED)
             # The rule that everything here serves: never run a second time what may have had its effect.
             elif not row.ticket.repeatable:
-                self._end(execute, row, interrupted())
+                row = self._ended(execute, row, interrupted())
             # An execution that kills its server would otherwise take one server after the other down, for ever.
             elif losses >= self.terms.most_losses:
-                self._end(execute, row, held(losses))
+                row = self._ended(execute, row, held(losses))
             else:
                 execute(
                     self.sql(
@@ -298,7 +311,8 @@ class ExecutionTable:
                     losses=losses,
                     id=row.ticket.execution_id,
                 )
-        return ids
+            rows.append(row)
+        return rows
 
     def restart_waiting(self, execute: Execute) -> None:
         """Count the waiting time of every waiting call from now: while no server ran, no slot could become free."""
@@ -308,38 +322,6 @@ class ExecutionTable:
                 """UPDATE skillruntime_executions SET waiting_since = {now} WHERE id IN (SELECT id
                 FROM skillruntime_executions WHERE state = 'waiting' AND is_task = 0 {skip_locked})"""
             )
-        )
-
-    # Webhooks
-
-    def take_webhooks(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
-        """Take over the messages that dead servers (all others, where it is None) did not send."""
-        others = """SELECT DISTINCT webhook_server FROM skillruntime_executions
-            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
-        found = execute(self.sql(others), server=self.server)
-        names = [name for (name,) in found if dead is None or name in dead]
-        rows = []
-        for name in names:
-            found = execute(
-                self.sql(
-                    f"SELECT {HEAD}, output FROM skillruntime_executions WHERE webhook_server = :name {{skip_locked}}"
-                ),
-                name=name,
-            )
-            for fields in found:
-                execute(
-                    self.sql("UPDATE skillruntime_executions SET webhook_server = :server WHERE id = :id"),
-                    server=self.server,
-                    id=fields[0],
-                )
-                rows.append(to_row(fields))
-        return rows
-
-    def webhook_sent(self, execute: Execute, execution_id: str) -> None:
-        """Note that an execution's message was sent, or given up."""
-        execute(
-            self.sql("UPDATE skillruntime_executions SET webhook_server = NULL WHERE id = :id"),
-            id=execution_id,
         )
 
     # Reading
@@ -408,6 +390,10 @@ class ExecutionTable:
         return len(rows)
 
     # Shared by several operations
+
+    def _ended(self, execute: Execute, row: Row, outcome: Outcome) -> Row:
+        ended = self._end(execute, row, outcome)
+        return row if ended is None else replace(row, execution=ended)
 
     def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution | None:
         """End *row* at the time when it was read; None if it has ended meanwhile or its owner has changed."""

@@ -35,5 +35,5 @@ async def send_webhook(
         _log.exception("the webhook of %s failed with an unexpected exception", row.ticket.execution_id)
     # Only now: a server that dies before this has it sent again by another one.
     await batches.insist(
-        lambda execute: table.webhook_sent(execute, row.ticket.execution_id), key=row.ticket.execution_id
+        lambda execute: table.webhooks.note_sent(execute, row.ticket.execution_id), key=row.ticket.execution_id
     )

@@ -87,9 +87,11 @@ class OtherServers:
             await anyio.sleep(0.05)
         # By the hundred, so that no transaction holds its locks for long. The lease is removed last: where this server
         # dies in between, another one finds the dead one again.
-        while ids := await self._batches.write(lambda execute: self._table.reclaim(execute, [name])):
-            for execution_id in ids:
-                self._watched.signal(execution_id)
-        webhooks: list[Row] = await self._batches.write(lambda execute: self._table.take_webhooks(execute, [name]))
+        webhooks: list[Row] = []
+        while rows := await self._batches.write(lambda execute: self._table.reclaim(execute, [name])):
+            for row in rows:
+                self._watched.signal(row.ticket.execution_id)
+            webhooks += (row for row in rows if row.execution.is_final)
+        webhooks += await self._batches.write(lambda execute: self._table.webhooks.take_over(execute, [name]))
         await self._batches.write(lambda execute: self._table.servers.forget(execute, name))
         return webhooks

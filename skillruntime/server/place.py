@@ -55,11 +55,12 @@ def _shared(database: Database, table: ExecutionTable, lease: float) -> Found:
 def _alone(database: Database, table: ExecutionTable) -> Found:
     _run(database, table.prepare)
     # The lock of the directory proves that every other server is dead.
-    while _run(database, lambda execute: table.reclaim(execute, None)):
-        pass
+    ended: list[Row] = []
+    while rows := _run(database, lambda execute: table.reclaim(execute, None)):
+        ended += (row for row in rows if row.execution.is_final)
     continued = _run(database, table.counts)["accepted"]
     _run(database, table.restart_waiting)
-    webhooks = tuple(_run(database, lambda execute: table.take_webhooks(execute, None)))
+    webhooks = (*ended, *_run(database, lambda execute: table.webhooks.take_over(execute, None)))
     return Found(_run(database, table.now), None, continued, webhooks)
 
 

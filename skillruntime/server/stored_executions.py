@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ from skillruntime.server.executions import (
 from skillruntime.server.notifications import send_webhook, write_progress
 from skillruntime.server.other_servers import OtherServers
 from skillruntime.server.place import Found, take_place
+from skillruntime.server.quotas import NearQuotaError, lock_quotas
 from skillruntime.server.scheduler import Live, perform
 from skillruntime.server.watchers import Watchers
 
@@ -131,32 +133,12 @@ class StoredExecutions:
             if known.ticket.fingerprint != ticket.fingerprint:
                 raise KeyReusedError
             return Submitted(known.execution, is_new=False)
-        is_queued = self._has_waiting or self._terms.has_limits
-        starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
-        # Taken before the commit: two submissions at once must not both take the last place.
-        self._free -= starts
-        begun_at = time.monotonic()
-
-        def done(result: Any) -> None:
-            """Start it, also where its caller has stopped waiting for the answer."""
-            if isinstance(result, tuple) and result[1] and result[0].server is not None:
-                self._start(result[0], begun_at)
-                return
-            self._free += starts
-            if isinstance(result, DatabaseAwayError):
-                self._must_reconcile = self._must_reconcile or result.is_unknown
-            elif isinstance(result, tuple) and result[1]:
-                self._has_waiting = self._has_waiting or not ticket.is_task
-                self._look.set()
-
-        def insert(execute: Any) -> Any:
-            return self._table.insert(execute, ticket, starts=starts, quota=quota)
-
-        within = _SUBMIT if self._database.is_shared else _LOCAL
-        row, is_new = await self._batches.write(
-            insert, key=ticket.execution_id, on_done=done, within=within, is_alone=True
-        )
-        return Submitted(row.execution, is_new)
+        insert = partial(self._table.insert, ticket=ticket, quota=quota)
+        until = time.monotonic() + (_SUBMIT if self._database.is_shared else _LOCAL)
+        try:
+            return await self._accept(ticket, insert, until, is_alone=True)
+        except NearQuotaError:
+            return await self._accept(ticket, partial(insert, is_exact=True), until, first=lock_quotas)
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -170,8 +152,14 @@ class StoredExecutions:
             # Here and now; for one that another server runs, that server sees the mark at its next look.
             live.cancel()
         else:
-            row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id), key=execution_id)
-            self._watched.signal(execution_id)
+
+            def done(result: Any) -> None:
+                if isinstance(result, tuple) and result[1]:
+                    self._ended_elsewhere(result[0])
+
+            row, _ = await self._batches.write(
+                lambda execute: self._table.cancel(execute, execution_id), key=execution_id, on_done=done
+            )
             if row is None or row.execution.is_final:
                 return None if row is None else row.execution
         last: Execution | None = None
@@ -182,14 +170,18 @@ class StoredExecutions:
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside."""
-        ended: Execution = await self._batches.write(
-            lambda execute: self._table.complete(execute, execution_id, outcome), key=execution_id, is_alone=True
+
+        def done(result: Any) -> None:
+            if isinstance(result, Row):
+                self._ended_elsewhere(result)
+
+        row: Row = await self._batches.write(
+            lambda execute: self._table.complete(execute, execution_id, outcome),
+            key=execution_id,
+            on_done=done,
+            is_alone=True,
         )
-        self._watched.signal(execution_id)
-        row = await self._read(execution_id)
-        if row is not None:
-            self._send_webhook(row)
-        return ended
+        return row.execution
 
     async def release(self, execution_id: str, new_id: str) -> Execution:
         """Run a held execution again, as a new one: an execution that has ended is never altered."""
@@ -283,6 +275,36 @@ class StoredExecutions:
 
     # Running
 
+    async def _accept(self, ticket: Ticket, insert: Callable[..., Any], until: float, **options: Any) -> Submitted:
+        is_queued = self._has_waiting or self._terms.has_limits
+        starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
+        # Taken before the commit: two submissions at once must not both take the last place.
+        self._free -= starts
+        begun_at = time.monotonic()
+
+        def done(result: Any) -> None:
+            """Start it, also where its caller has stopped waiting for the answer."""
+            if isinstance(result, tuple) and abs(result[0].read_at - self.now()) > CLOCK_JUMP:
+                self._look.set()  # the database's clock was set: a look takes its time over
+            if isinstance(result, tuple) and result[1] and result[0].server is not None:
+                self._start(result[0], begun_at)
+                return
+            self._free += starts
+            if isinstance(result, DatabaseAwayError):
+                self._must_reconcile = self._must_reconcile or result.is_unknown
+            elif isinstance(result, tuple) and result[1]:
+                self._has_waiting = self._has_waiting or not ticket.is_task
+                self._look.set()
+
+        row, is_new = await self._batches.write(
+            partial(insert, starts=starts),
+            key=ticket.execution_id,
+            on_done=done,
+            within=max(0.0, until - begun_at),
+            **options,
+        )
+        return Submitted(row.execution, is_new)
+
     def _start(self, row: Row, begun_at: float) -> None:
         live = Live(row, row.execution, begun_at, lambda: self._changed(live), self.now)
         self._live[row.ticket.execution_id] = live
@@ -327,6 +349,8 @@ class StoredExecutions:
         return await self._batches.insist(operation, key=live.ticket.execution_id, is_alone=True)
 
     def _forget(self, live: Live) -> None:
+        if self._has_waiting and self._terms.has_limits:
+            self._look.set()  # only now does its row make a place for another one of its skill and caller
         self._live.pop(live.ticket.execution_id, None)
         self._watched.signal(live.ticket.execution_id)
 
@@ -377,8 +401,8 @@ class StoredExecutions:
         due, _, now = await self._batches.write(self._table.look, on_done=note, is_alone=True)
         was_set = abs(now - expected) > CLOCK_JUMP
         if was_set or (due is not None and due <= 0):
-            for execution_id in await self._batches.write(lambda execute: self._table.expire(execute, expected)):
-                self._watched.signal(execution_id)
+            for row in await self._batches.write(lambda execute: self._table.expire(execute, expected)):
+                self._ended_elsewhere(row)
             due = 0.0  # look again
         if was_set:
             self._clock = now - time.monotonic()
@@ -425,6 +449,12 @@ class StoredExecutions:
         for row in webhooks:
             self._send_webhook(row)
         self._look.set()
+
+    def _ended_elsewhere(self, row: Row) -> None:
+        """Let others know of an end that no run here made."""
+        self._watched.signal(row.ticket.execution_id)
+        if row.execution.is_final:
+            self._send_webhook(row)
 
     def _send_webhook(self, row: Row) -> None:
         if row.ticket.webhook is not None and self._notify is not None and self._tasks is not None:

@@ -234,6 +234,39 @@ async def test_a_silent_partition_is_survived(postgres: Postgres) -> None:
     assert ran == ["exec-a", "exec-b"]
 
 
+async def test_places_are_free_again_after_a_partition(postgres: Postgres) -> None:
+    """Each submission that was refused while it waited to be written had taken a place."""
+    direct = postgres.create()
+    relay = Relay(postgres.port)
+    through = postgres.url(direct.rpartition("/")[2], relay.port)
+    ran: list[str] = []
+    refused = 0
+    async with server(recording(ran), through, lease=3.0, capacity=4) as executions:
+
+        async def submit(number: int) -> None:
+            nonlocal refused
+            with suppress(DatabaseAwayError):
+                await executions.submit(ticket(f"lost-{number}"))
+                refused -= 1
+            refused += 1
+
+        relay.drops.set()
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(submit, number)
+        relay.drops.clear()
+        accepted = None
+        with anyio.fail_after(60):
+            while accepted is None:
+                with suppress(DatabaseAwayError):
+                    accepted = await executions.submit(ticket("later"))
+        last = await ended(executions, "later")
+    relay.listening.close()
+
+    assert refused == 12
+    assert last.status is ExecutionStatus.COMPLETED and "exec-later" in ran
+
+
 async def test_keys_and_the_secret_are_shared(url: str) -> None:
     """Made at one server, known at the other, revoked at both without a restart."""
     from skillruntime.server.key_store import DatabaseKeys, add_key, revoke_keys, shared_secret

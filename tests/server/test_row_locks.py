@@ -219,7 +219,7 @@ async def test_a_lock_that_is_met_fails_one_operation_and_not_its_batch(url: str
     database.close()
 
     assert isinstance(results[0], DatabaseAwayError)
-    assert results[1].execution.status.value == "cancelled"
+    assert results[1][0].execution.status.value == "cancelled"
 
 
 async def test_what_was_committed_alone_before_the_connection_was_lost_is_known(url: str) -> None:
