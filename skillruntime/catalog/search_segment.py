@@ -70,7 +70,7 @@ _TOGETHER = 255 // _LARGEST_WEIGHT
 
 # Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
 # this machine has them; the file belongs to one machine.
-_MAGIC = f"skillruntime search 4 {sys.byteorder:6}\n".encode()
+_MAGIC = f"skillruntime search 5 {sys.byteorder:6}\n".encode()
 _COUNTS = struct.Struct("=3I")
 _KEPT_VECTORS = 16 * 1024 * 1024
 _DROPPED = -1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 __all__ = ["STOP_WORDS", "parts_of", "stem", "words_of"]
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
+_WIDE_FORM = re.compile(r"[\uff01-\uff5e]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _OTHER_LETTER = re.compile(r"[^\W\x00-\x7f]")
 _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*\b")
@@ -42,8 +44,14 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Merging PDFs, 提取表格")
     ['merging', 'pdfs', '提取', '取表', '表格']
     """
-    if not text.isascii() and not _OTHER_LETTER.search("".join(_NOT_ASCII.findall(text))):
-        text = text.encode("ascii", "replace").decode()  # dashes, quotes, emoji: no part of a word
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)  # macOS decomposes the letters of file names
+        others = "".join(_NOT_ASCII.findall(text))
+        # East Asian keyboards write wide Latin letters. Not NFKC: it makes one word of "Playwright™".
+        if _WIDE_FORM.search(others):
+            text = text.translate(_WIDE_FORMS)
+        if not _OTHER_LETTER.search(others):
+            text = text.encode("ascii", "replace").decode()  # dashes, quotes, emoji: no part of a word
     if text.isascii():
         return text.translate(_SEPARATED).split()  # three times as fast as the pattern
     return _WORD.findall(_WIDE.sub(_pairs, text).lower())
@@ -60,6 +68,7 @@ def parts_of(text: str) -> list[str]:
     return [part for word in _CAMEL.findall(text) for part in _CASE.sub(" ", word).lower().split()]
 
 
+_WIDE_FORMS = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _SEPARATED = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 
 

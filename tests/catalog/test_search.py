@@ -263,3 +263,21 @@ def test_appended_skills_are_scored_as_in_a_new_index(tmp_path: Path) -> None:
     for query in ("alpha1", "beta7 alpha2", "rare3 beta3 alpha0", "rare1490 beta40"):
         assert appended.search(query, 50) == fresh.search(query, 50)
     assert [hit.name for hit in fresh.search("rare3")] == ["s0003"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["re\u0301sume\u0301s", "\u1112\u1161\u11ab\u1100\u1173\u11af", "\uff50\uff44\uff46", "\uff30\uff24\uff26\u3001"],
+)
+def test_letters_are_found_in_any_form_of_unicode(query: str) -> None:
+    """As macOS decomposes them, and as wide letters of East Asian keyboards."""
+    skill = SkillMetadata("writer", "Résumés, 한글 and PDF", "/writer")
+
+    assert [hit.name for hit in SearchIndex([skill], bodies=False).search(query)] == ["writer"]
+
+
+def test_a_trademark_sign_is_not_a_part_of_a_word() -> None:
+    """Unicode's compatibility forms would make "tm" of it."""
+    skill = SkillMetadata("tests", "Playwright™ tests", "/tests")
+
+    assert SearchIndex([skill], bodies=False).search("playwright") != []
