@@ -88,6 +88,8 @@ REPEATED = {
     "many open here-documents": ("x.sh", "#!/bin/sh\n" + "cat <<EOF\n$1\n" * 2_000),
     "an ambiguous Node script": ("x.js", "const dir = process.argv[2];\nif x:\n" + "f x:\n" * 10_000 + "{" * 3_000),
     "unclosed arrays": ("x.sh", '#!/bin/bash\necho "$1"\n' + "a=(" * 6_000),
+    "unclosed parameters": ("x.sh", "#!/bin/sh\n" + "${1:-" * 19_000),
+    "thousands of here-strings": ("x.sh", "#!/bin/sh\n" + "a) <<<a$1 <<a\n" * 7_000),
     "unclosed here-documents": ("x.sh", '#!/bin/bash\necho "$1"\n' + "<<E\n" * 4_900),
     "a pipe of thousands": ("x.sh", '#!/bin/bash\necho "$1"\n' + "a |" * 6_500),
     "parents of parents": (

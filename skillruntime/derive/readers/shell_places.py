@@ -30,6 +30,10 @@ _ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTA
 _HELP = ("-h", "--help", "help", "-V", "--version", "-v")
 
 
+SHIFTS_LIMIT = 20
+"""Uses of ``shift`` behind which a script's tests of ``$#`` are read."""
+
+
 @dataclass(slots=True)
 class Places:
     """The arguments that are positional, and what could not be read of them."""
@@ -63,6 +67,11 @@ def read_places(code: str) -> Places:
         found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
         return found
     demands = read_demands(code)
+    # ``out=$1; shift; [ $# -gt 0 ] || usage``: words are counted from those that are left.
+    # Each part is as long as the script: thousands of ``shift`` would cost their square.
+    for part, gone in _parts(code)[:SHIFTS_LIMIT]:
+        counted = read_demands(part).least
+        demands.least = max(demands.least, counted + gone if counted else 0)
     _demand(seen, demands)
     least = demands.least or None
     last = max((index for index, each in seen.items() if each.needed or index <= (least or 0)), default=0)
@@ -113,6 +122,18 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
                 found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
             offset += sum(int(number or 1) for number in _SHIFT.findall(line))
     return seen, rest
+
+
+def _parts(code: str) -> list[tuple[str, int]]:
+    """Return what follows each ``shift`` that is under no condition, with the number of words that are gone there."""
+    found: list[tuple[str, int]] = []
+    gone = place = 0
+    for line in code.splitlines(keepends=True):
+        place += len(line)
+        if line[:1] not in (" ", "\t") and re.search(r"\bshift\b", line) and not re.search(r"&&|\bif\b|\[", line):
+            gone += sum(int(number or 1) for number in _SHIFT.findall(line))
+            found.append((code[place:], gone))
+    return found
 
 
 def _see(place: _Seen, match: re.Match[str]) -> None:
