@@ -86,6 +86,12 @@ REPEATED = {
     "many empty lines": ("x.sh", '#!/bin/sh\n: "${1?}"\n' + "\n" * 20_000 + 'echo "$1"\n'),
     "many ends of no loop": ("x.sh", '#!/bin/sh\nfor f in "$@"; do\n' + 'echo "$f"\ndone\n' * 3_000),
     "many open here-documents": ("x.sh", "#!/bin/sh\n" + "cat <<EOF\n$1\n" * 2_000),
+    "an ambiguous Node script": ("x.js", "const dir = process.argv[2];\nif x:\n" + "f x:\n" * 10_000 + "{" * 3_000),
+    "unclosed arrays": ("x.sh", '#!/bin/bash\necho "$1"\n' + "a=(" * 6_000),
+    "unclosed parameters": ("x.sh", "#!/bin/sh\n" + "${1:-" * 19_000),
+    "thousands of here-strings": ("x.sh", "#!/bin/sh\n" + "a) <<<a$1 <<a\n" * 7_000),
+    "unclosed here-documents": ("x.sh", '#!/bin/bash\necho "$1"\n' + "<<E\n" * 4_900),
+    "a pipe of thousands": ("x.sh", '#!/bin/bash\necho "$1"\n' + "a |" * 6_500),
     "parents of parents": (
         "x.py",
         ARGPARSE
@@ -115,6 +121,17 @@ def test_a_repeated_part_costs_no_more_than_its_length(name: str, source: str) -
     derive(source, path=f"scripts/{name}")
 
     assert time.process_time() - start < 5
+
+
+def test_a_script_that_takes_too_long_to_parse_is_unread() -> None:
+    """Its grammar has thousands of readings that tree-sitter follows at the same time."""
+    source = "const dir = process.argv[2];\nif x:\n" + "f x:\n" * 10_000 + "{" * 3_000
+
+    derivation = derive(source, path="scripts/tool.js")
+
+    assert derivation is not None
+    assert [str(each) for each in derivation.unread] == ["arguments: the script takes too long to parse"]
+    assert list(derivation.document["input"]["properties"]) == ["args"]
 
 
 def test_a_program_with_more_commands_than_can_be_read_says_so() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from skillruntime.derive.readers.javascript_source import text_of
+from skillruntime.derive.readers.syntax_tree import text_of
 
 __all__ = [
     "COMPARISONS",

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from tree_sitter import Node
 
 from skillruntime.derive.readers.javascript_methods import argv, item_of
-from skillruntime.derive.readers.javascript_source import text_of
+from skillruntime.derive.readers.syntax_tree import text_of
 
 __all__ = ["unpacked", "unpacked_object"]
 

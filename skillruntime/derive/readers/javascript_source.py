@@ -8,13 +8,14 @@ from functools import cache
 from typing import Any
 
 import tree_sitter_javascript
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node
 
 from skillruntime.derive.interpreter.values import UNKNOWN
+from skillruntime.derive.readers.syntax_tree import parse_within_limit, text_of
 
 __all__ = [
     *("arguments_of", "calls_of", "chained_calls", "constants_of", "literal"),
-    *("nodes_of", "owner_of", "parse", "text_of"),
+    *("nodes_of", "owner_of", "parse"),
 ]
 
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
@@ -23,13 +24,13 @@ _MAX_DEPTH = 30
 
 
 @cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_javascript.language()))
+def _language() -> Language:
+    return Language(tree_sitter_javascript.language())
 
 
-def parse(source: str) -> Node:
-    """Return the root of the syntax tree of *source*; what does not parse is an ``ERROR`` node inside it."""
-    return _parser().parse(source.encode("utf-8", "replace")).root_node
+def parse(source: str) -> Node | None:
+    """Return the root of the syntax tree of *source*; None where parsing takes too long."""
+    return parse_within_limit(_language(), source.encode("utf-8", "replace"))
 
 
 def nodes_of(node: Node, *kinds: str) -> Iterator[Node]:
@@ -40,11 +41,6 @@ def nodes_of(node: Node, *kinds: str) -> Iterator[Node]:
         if each.type in kinds:
             yield each
         pending += reversed(each.named_children)
-
-
-def text_of(node: Node | None) -> str:
-    """Return the source of *node*."""
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
 
 
 def calls_of(root: Node) -> Iterator[tuple[str, Node]]:

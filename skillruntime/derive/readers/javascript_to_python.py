@@ -25,7 +25,8 @@ from skillruntime.derive.readers.javascript_methods import (
     slice_of,
 )
 from skillruntime.derive.readers.javascript_patterns import unpacked, unpacked_object
-from skillruntime.derive.readers.javascript_source import literal, nodes_of, text_of
+from skillruntime.derive.readers.javascript_source import literal, nodes_of
+from skillruntime.derive.readers.syntax_tree import text_of
 
 __all__ = ["to_python"]
 

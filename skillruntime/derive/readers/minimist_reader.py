@@ -11,8 +11,9 @@ from tree_sitter import Node
 from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.values import UNKNOWN
-from skillruntime.derive.readers.javascript_source import arguments_of, calls_of, literal, nodes_of, text_of
+from skillruntime.derive.readers.javascript_source import arguments_of, calls_of, literal, nodes_of
 from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.syntax_tree import text_of
 
 __all__ = ["read_minimist"]
 

@@ -20,11 +20,11 @@ from skillruntime.derive.readers.javascript_source import (
     literal,
     nodes_of,
     parse,
-    text_of,
 )
 from skillruntime.derive.readers.javascript_to_python import to_python
 from skillruntime.derive.readers.minimist_reader import read_minimist
 from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.syntax_tree import text_of
 from skillruntime.derive.readers.yargs_reader import read_yargs
 from skillruntime.derive.text_fields import flattened
 
@@ -52,6 +52,9 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
         return None
     root = parse(text)
     description = _description(text)
+    if root is None:
+        unread = Unread("arguments", "the script takes too long to parse")
+        return Reading(Command("places", description, unread=[unread]), "process.argv", "low")
     names = constants_of(root)
     modules = _modules(root)
     own = {text_of(each.child_by_field_name("name")) for each in nodes_of(root, "function_declaration")}

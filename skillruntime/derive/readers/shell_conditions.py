@@ -25,7 +25,6 @@ _EQUAL = re.compile(r"^(?:[^\s=]+|\"[^\"]*\")\s*={1,2}\s*\S")
 _NUMBER = re.compile(
     r"\$(?:\{?#\}?|\{#\w+\[[@*]\]\})[\"']?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|={1,2}|!=)\s*[\"']?(\d)"
 )
-_LENGTH = re.compile(r"\{#(\w+)\[")
 _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NO_WORDS = re.compile(r"\bcase\s+\"?\$\{?#\}?\"?\s+in\s*\(?0\)(.*?);;", re.DOTALL)
 
@@ -39,8 +38,6 @@ class Demands:
     tested: set[str] = field(default_factory=set)
     """Names that are tested for being empty, with any consequence."""
     one_of: list[set[str]] = field(default_factory=list)
-    lists: dict[str, int] = field(default_factory=dict)
-    """How many items these arrays must have."""
     undecided: list[str] = field(default_factory=list)
     """Tests of a condition that ends the script, of which it is not known what they demand."""
 
@@ -155,10 +152,7 @@ def _take(demands: Demands, tests: list[str], connective: str, refusing: bool | 
         if subject is None and not _NUMBER.search(test) and not (refusing and _EQUAL.match(test)):
             demands.undecided.append(test)
         if alone and (match := _NUMBER.search(test)) and "!" not in test[:2]:
-            least = _least(match[1], int(match[2]), refusing)
-            demands.least = max(demands.least, least)
-            if listed := _LENGTH.search(match[0]):
-                demands.lists[listed[1]] = least
+            demands.least = max(demands.least, _least(match[1], int(match[2]), refusing))
     if alone:
         demands.names |= missing
     # ``[ -z "$A" ] && [ -z "$B" ] && usage``: one of them is enough.

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from skillruntime.derive.command import TEXT, Argument, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.shell_conditions import Demands, read_demands
-from skillruntime.derive.readers.shell_source import chosen_words, refuses
+from skillruntime.derive.readers.shell_source import refuses
 
 __all__ = ["Places", "read_places"]
 
-_REFERENCE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]*)|([^}]*))\}|([1-9]))")
+# Without a limit, thousands of ``${1:-`` that nothing closes take the square of their number.
+_REFERENCE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]{0,400})|([^}]{0,400}))\}|([1-9]))")
 _ASSIGNED = re.compile(
-    r"(?:^|[;\s])(\w+)=[\"']?\$(?:\{([1-9])(?::?[-?][^}]*)?\}|([1-9]))[\"']?(?=$|[;\s])", re.MULTILINE
+    r"(?:^|[;\s])(\w+)=[\"']?\$(?:\{([1-9])(?::?[-?][^}]{0,400})?\}|([1-9]))[\"']?(?=$|[;\s])", re.MULTILINE
 )
-_ALL = re.compile(r"\$(?:\{[@*][^}]*\}|[@*])")
+_ALL = re.compile(r"\$(?:\{[@*][^}]{0,400}\}|[@*])")
 _EACH = re.compile(r"^\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;\s*do\b|\s*$|\s+do\b)")
 _LISTED = re.compile(r"^\s*(?:local\s+|declare\s+-a\s+|readonly\s+)?(\w+)=\(\s*\"\$@\"\s*\)\s*$")
 _JOINED = re.compile(r"^\s*(?:local\s+|readonly\s+)?(\w+)=\"?\$\*\"?\s*$")
@@ -26,12 +27,6 @@ _CHOSEN = re.compile(
     r"^[ \t]*case\s+\"?\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))\"?\s+in\b(.*?)^[ \t]*esac", re.MULTILINE | re.DOTALL
 )
 _ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_UNSET_IS_ERROR = re.compile(r"^\s*set\s+(?:-[a-z]*u|-o\s+nounset)", re.MULTILINE)
-_TOP_LEVEL = re.compile(r"^(?:\w+=\"?|(?!if|while|for|case|\[)\w[^\n|&]*?)\$(?:\{([1-9])\}|([1-9]))", re.MULTILINE)
-_NOT_A_NUMBER = re.compile(
-    r"(?:!\s*\[\[|\[\[\s*!)\s*\"?\$(?:\{(\w+)\}|(\w+))\"?\s*=~\s*\^\[0-9\]\+\$\s*\]\]\s*"
-    r"(?:&&([^\n]*)|;?\s*then\b((?:(?!\n[ \t]*(?:fi|else)\b)[\s\S]){0,400}))"
-)
 _HELP = ("-h", "--help", "help", "-V", "--version", "-v")
 
 
@@ -77,7 +72,7 @@ def read_places(code: str) -> Places:
     for part, gone in _parts(code)[:SHIFTS_LIMIT]:
         counted = read_demands(part).least
         demands.least = max(demands.least, counted + gone if counted else 0)
-    _demand(code, seen, demands)
+    _demand(seen, demands)
     least = demands.least or None
     last = max((index for index, each in seen.items() if each.needed or index <= (least or 0)), default=0)
     plain = max((index for index, each in seen.items() if not each.optional), default=0)
@@ -93,7 +88,6 @@ def read_places(code: str) -> Places:
         is_list = rest.takes == "values"
         found.arguments.append(replace(rest, required=needed > 0, least=needed if is_list else 0))
     _choose(code, seen, found)
-    _set_values(code, seen, found)
     names = [each.name for each in found.arguments]
     if len(set(names)) != len(names):
         found.arguments = [replace(each, name=f"argument_{n}") for n, each in enumerate(found.arguments, 1)]
@@ -153,7 +147,7 @@ def _see(place: _Seen, match: re.Match[str]) -> None:
             place.default = text.strip("\"'")
 
 
-def _demand(code: str, seen: dict[int, _Seen], demands: Demands) -> None:
+def _demand(seen: dict[int, _Seen], demands: Demands) -> None:
     """Mark what the script refuses to run without, and what it tests and then does without."""
     by_name = {each.name: each for each in seen.values()} | {str(index): each for index, each in seen.items()}
     for name in demands.tested | demands.names:
@@ -164,12 +158,6 @@ def _demand(code: str, seen: dict[int, _Seen], demands: Demands) -> None:
             place.needed = True
         elif not place.needed:
             place.optional = True
-    if _UNSET_IS_ERROR.search(code):
-        # ``set -u``: an unset ``$2`` ends the script (POSIX, 2.5.3), unless it is used under a condition only.
-        for match in _TOP_LEVEL.finditer(code):
-            index = int(match[1] or match[2])
-            if index in seen:
-                seen[index].needed = True
 
 
 def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
@@ -202,21 +190,6 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
             # ``case "$1" in start) ... *) usage; exit 1``: the empty text is none of the words, so it is refused too.
             needed = known.required or not (match[2] or known.default in words or "" in words)
             found.arguments[index - 1] = replace(known, value=value, required=needed)
-
-
-def _set_values(code: str, seen: dict[int, _Seen], found: Places) -> None:
-    """Take what the script says of a word where it refuses every other: ``if``-chains, and tests for a number."""
-    by_name = {each.name: index for index, each in seen.items() if each.name} | {str(n): n for n in seen}
-    values = {name: {**TEXT.schema, "enum": words} for name, words in chosen_words(code).items()}
-    for match in _NOT_A_NUMBER.finditer(code):
-        if refuses(match[3] or match[4] or ""):
-            values[match[1] or match[2]] = {"type": "integer", "minimum": 0}
-    for name, schema in values.items():
-        index = by_name.get(name.lower(), 0)
-        if 1 <= index <= len(found.arguments) and found.arguments[index - 1].value == TEXT:
-            known = found.arguments[index - 1]
-            required = known.required or known.default is ABSENT
-            found.arguments[index - 1] = replace(known, value=ValueType(schema), required=required)
 
 
 def _unquoted(word: str) -> str:

@@ -21,7 +21,8 @@ from skillruntime.derive.readers.shell_state import (
     State,
     Value,
 )
-from skillruntime.derive.readers.shell_words import arithmetic, expand, holds, matches, text_of, value_of
+from skillruntime.derive.readers.shell_words import arithmetic, expand, holds, matches, value_of
+from skillruntime.derive.readers.syntax_tree import text_of
 
 __all__ = ["run"]
 

@@ -20,6 +20,9 @@ __all__ = ["read_shell"]
 LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
+HERE_DOCUMENTS_LIMIT = 200
+"""``<<`` of a script that is read: the end of each is looked for in all that follows."""
+
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
 _LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
@@ -34,7 +37,6 @@ _KEY = re.compile(
     r"((?:(?!^[ \t]*done\b).*\n){0,200})",
     re.MULTILINE,
 )
-_REBUILT = re.compile(r"^(?:eval\s+)?set\s+--\s+\"\$\{(\w+)\[@\]\}\"", re.MULTILINE)
 _BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
 _FIRST_WORD = re.compile(
     r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b)[^\n]*\n){0,6}?)?"
@@ -43,7 +45,6 @@ _FIRST_WORD = re.compile(
 )
 _NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
 _WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
-_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
@@ -56,7 +57,7 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     """Return what the shell script *text* takes; None where it takes nothing that can be read."""
     command = Command("words", _description(text))
     variables: dict[str, str] = {}
-    if len(text) > LENGTH_LIMIT:
+    if len(text) > LENGTH_LIMIT or text.count("<<") > HERE_DOCUMENTS_LIMIT:
         if re.search(r"\$\{?[1-9#@*]", text):
             command.unread.append(Unread("arguments", "the script is too long to be followed"))
         return Reading(command, "shell", "low")
@@ -77,15 +78,6 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
             command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
     else:
         places = read_places(code)
-    # ``set -- "${POSITIONAL[@]}"``, and then ``[[ $# -lt 1 ]]``: only words that are not options are counted.
-    if rebuilt := _REBUILT.search(code):
-        least = read_demands(code[rebuilt.end() :]).least
-        places.arguments = [
-            replace(each, least=least)
-            if each.takes == "values" and each.name == rebuilt[1].lower().strip("_")
-            else each
-            for each in places.arguments
-        ]
     command.unread += places.unread
     _demand(code, command, places, variables)
     _add_places(command, places, text)
@@ -138,9 +130,7 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
 
     def with_demand(argument: Argument) -> Argument:
         if argument.takes == "values":
-            # ``test ${#FILES[@]} -ge 1 || exit 1``.
-            listed = next((least for name, least in demands.lists.items() if name.lower() == argument.name), 0)
-            least = max(1 if argument.name in needed else argument.least, listed)
+            least = 1 if argument.name in needed else argument.least
             return replace(argument, least=least, required=argument.required or least > 0)
         if argument.takes != "value" or argument.repeat:
             return argument
@@ -169,7 +159,7 @@ def _unproven(demands: Demands, code: str, command: Command, variables: dict[str
         each.name for each in command.arguments if each.default is not ABSENT or each.value not in (TEXT, _UNDASHED)
     }
     for test in demands.undecided:
-        for match in _USED.finditer(test):
+        for match in _WORDS_USED.finditer(test):
             used = match[1] or match[2]
             name = variables.get(used, used.lower().strip("_"))
             if name not in settled and (name in names or used in "123456789@*#" or _from_words(used, code)):

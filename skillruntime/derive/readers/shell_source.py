@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["chosen_words", "loops_of", "main_code", "refuses"]
+__all__ = ["loops_of", "main_code", "refuses"]
 
 _TOKEN = re.compile(
     r"""(?P<single>'[^']*')|(?P<double>"(?:\\.|[^"\\])*")|(?P<escaped>\\.)|(?P<comment>(?:^|(?<=[\s;]))\#[^\n]*)"""
-    r"""|<<-?[ ]*(?P<quote>['"\\]?)(?P<end>\w+)['"]?(?P<rest>[^\n]*)\n(?P<body>(?:.*\n)*?)\t*(?P=end)[ \t]*$""",
+    r"""|(?<!<)<<-?[ ]*(?P<quote>['"\\]?)(?P<end>\w+)['"]?(?P<rest>[^\n]*)\n(?P<body>(?:.*\n)*?)\t*(?P=end)[ \t]*$""",
     re.MULTILINE,
 )
 _ONE_LINE = re.compile(r"^[ \t]*(?:while|for)\b[^\n]*\bcase\b[^\n]*\besac\b[^\n]*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^([ \t]*)(?:function[ \t]+([\w-]+)[ \t]*(?:\(\))?|([\w-]+)[ \t]*\(\))[ \t]*\{(.*)$")
 _CALL = re.compile(r"^[ \t]*([\w-]+) \"\$@\"[ \t]*$", re.MULTILINE)
-_REFERENCE = re.compile(r"\$(?:\{[1-9@*][^}\n]*\}|[1-9@*])")
-_CHAIN = re.compile(r"^if\b(?:(?!^fi\b|^if\b)[^\n]*\n){1,80}?else\b((?:(?!^fi\b)[^\n]*\n){0,40}?)fi\b", re.MULTILINE)
-_EQUALS = re.compile(
-    r"^(?:el)?if\s+\[\[?\s+\"?\$(?:\{(\w+)[^}]*\}|(\w+))\"?\s*={1,2}\s*[\"']?([\w.-]+)[\"']?\s+\]", re.MULTILINE
-)
+_REFERENCE = re.compile(r"\$(?:\{[1-9@*][^}\n]{0,400}\}|[1-9@*])")
 _ENDS = re.compile(r"(?:^|[;\n])[ \t]*exit\s+\"?(?:[1-9]|\$\{?[1-9])[^\n]*\s*$")
 _REFUSES = re.compile(
     r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|\w*usage|die|fail|error|abort|print_help|show_help)"
@@ -75,22 +71,6 @@ def loops_of(code: str) -> list[tuple[int, int]]:
 def refuses(code: str) -> bool:
     """Whether *code* ends the script as one that was called wrongly."""
     return _REFUSES.search(code) is not None
-
-
-def chosen_words(code: str) -> dict[str, list[str]]:
-    """Return the words that a chain of ``if`` and ``elif`` compares each name with, where its ``else`` refuses.
-
-    >>> chosen_words('if [ "$1" = up ]; then\\n a\\nelif [ "$1" = down ]; then\\n b\\nelse\\n exit 1\\nfi\\n')
-    {'1': ['up', 'down']}
-    """
-    found: dict[str, list[str]] = {}
-    for match in _CHAIN.finditer(code):
-        tests = _EQUALS.findall(match[0])
-        names = {name or other for name, other, _ in tests}
-        branches = len(re.findall(r"^[ \t]*(?:if|elif)\b", match[0], re.MULTILINE))
-        if len(names) == 1 and len(tests) == branches and refuses(match[1]):
-            found.setdefault(names.pop(), [word for _, _, word in tests])
-    return found
 
 
 def _spread(match: re.Match[str]) -> str:

@@ -14,13 +14,13 @@ from functools import cache
 from typing import Any
 
 import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node
 
 from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.shell_run import run
 from skillruntime.derive.readers.shell_state import STEPS_LIMIT, Given, NotFollowedError, State, Value
-from skillruntime.derive.readers.shell_words import text_of
+from skillruntime.derive.readers.syntax_tree import parse_within_limit, text_of
 
 __all__ = ["correct_by_trial"]
 
@@ -101,14 +101,11 @@ class _Script:
 
 
 @cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
+def _language() -> Language:
+    return Language(tree_sitter_bash.language())
 
 
-def _parsed(text: str) -> _Script | None:
-    root = _parser().parse(text.encode("utf-8", "replace")).root_node
-    if root.has_error:
-        return None
+def _to_script(root: Node) -> _Script:
     assigned: set[str] = set()
     pending = [root]
     while pending:
@@ -128,9 +125,15 @@ def correct_by_trial(command: Command, text: str) -> bool:
 
     Where its words are not known, their least number and the commands among which the first one chooses are read.
     """
-    script = _parsed(text) if len(text) <= LENGTH_LIMIT else None
-    if script is None:
+    if len(text) > LENGTH_LIMIT:
         return False
+    root = parse_within_limit(_language(), text.encode("utf-8", "replace"))
+    if root is None:
+        command.unread.append(Unread("arguments", "the script takes too long to parse"))
+        return False
+    if root.has_error:
+        return False
+    script = _to_script(root)
     if not any(each.argument == "arguments" for each in command.unread):
         if not command.arguments:
             return False

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from skillruntime.derive.readers.shell_state import Ended, Given, NotFollowedError, State, Value, joined
+from skillruntime.derive.readers.syntax_tree import text_of
 
-__all__ = ["arithmetic", "expand", "holds", "matches", "text_of", "value_of"]
+__all__ = ["arithmetic", "expand", "holds", "matches", "value_of"]
 
 _EXPANSION = re.compile(r"\$\{([!#]?)(\w+|[@*#?-])(?:\[([^\]]*)\])?(.*)\}$", re.DOTALL)
 _ALTERNATIVE = re.compile(r"(:?)([-=?+])")
@@ -25,11 +26,6 @@ _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 _NUMERIC = {"-eq": "==", "-ne": "!=", "-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">="}
-
-
-def text_of(node: Node | None) -> str:
-    """Return the source of *node*."""
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
 
 
 def expand(state: State, node: Node) -> list[Value]:
