@@ -59,7 +59,7 @@ CLAIMS = {
     "1,000 views of 10,000 skills": "benchmarks/load.py",
     "a right skill first, long tasks over 30,000 skills": "benchmarks/search.py",
     "a request with 705 real skills": "benchmarks/token_budget.py",
-    "hostile scripts contained, of 118": "benchmarks/hostile_peers",
+    "hostile scripts contained, of 164": "benchmarks/hostile_peers",
     "`import skillruntime` imports none of them": (
         "tests/test_architecture.py::test_importing_the_package_loads_no_heavy_library"
     ),

@@ -13,6 +13,9 @@ _CALLED = re.compile(
     r"(?:\$\s*)?(?:uv run |python3? |bash |sh |node |\./)*"
     r"(?:%s|\$0|\$\(basename \$0\)|\{[^}]*\}|\S+\.(?:py|sh|js|mjs)|\S*/?\w[\w.-]*)(.*)"
 )
+_LINE_LIMIT = 2_000
+"""Characters of a usage line that are read; the longest text that is kept has 600."""
+
 _OUTPUT = re.compile(r"\s*(?:>&2\s+)?(?:echo|printf|print|console\.\w+|sys\.exit|sys\.stderr\.write|die|usage)\b")
 _COMMENT = re.compile(r"\s*(?:#|//|\*)")
 _MARKUP = re.compile(
@@ -91,7 +94,7 @@ def usage_text(source: str, limit: int = 600) -> str:
     for line in lines[first : first + 14]:
         # A block of ``echo`` lines or comments ends at the first line that is not one; a docstring at a blank line.
         # The end of the expression takes the fourth power of a run of spaces, and a damaged line has thousands.
-        plain = _MARKUP.sub("", " ".join(line.split())).strip()
+        plain = _MARKUP.sub("", " ".join(line[:_LINE_LIMIT].split())).strip()
         if line is lines[first]:  # ``const usage = `Usage: ...``
             plain = plain[max(plain.lower().find("usage"), 0) :]
         if found and (not plain or (kind is not None and kind.match(line) is None)):

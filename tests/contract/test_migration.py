@@ -725,3 +725,10 @@ def test_a_container_in_a_text_does_not_become_an_item(text: str) -> None:
 def test_another_text_becomes_an_item(text: str) -> None:
     """A bracket in a title does not make it a list."""
     assert Contract.from_dict(WRAPPED).accept({"topic": text}).arguments == {"topics": [text]}
+
+
+@pytest.mark.parametrize("value", ["\ud800", float("inf"), {"a": {"\udfff": 1}}])
+def test_a_migration_that_json_cannot_express_is_refused(value: Any) -> None:
+    """What a step writes into arguments must be JSON, or no engine could judge the arguments afterwards."""
+    with pytest.raises(InvalidSkillError, match="must be JSON, but holds"):
+        Migration.from_dict({"to": "2.0.0", "steps": [{"set_default": {"at": "/a", "value": value}}]})

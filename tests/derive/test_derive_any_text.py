@@ -92,6 +92,17 @@ REPEATED = {
     "thousands of here-strings": ("x.sh", "#!/bin/sh\n" + "a) <<<a$1 <<a\n" * 7_000),
     "unclosed here-documents": ("x.sh", '#!/bin/bash\necho "$1"\n' + "<<E\n" * 4_900),
     "a pipe of thousands": ("x.sh", '#!/bin/bash\necho "$1"\n' + "a |" * 6_500),
+    "a test of thousands of words": (
+        "x.sh",
+        '#!/bin/bash\nKEY="${1:-}"\nif [ -z '
+        + '"$Az ' * 12_000
+        + '"$KEY" ]; then\n  echo "Error: KEY is required"\n  exit 1\nfi\n',
+    ),
+    "a usage line of thousands of quotes": ("x.sh", "#!/bin/sh\n#usage: x " + "<a> '" * 14_000 + '\necho "$1"\n'),
+    "stdin read again and again": (
+        "x.py",
+        "import json, sys\n" + "data = json.load(sys.stdin)\nname = data['name']\n" * 1_200,
+    ),
     "parents of parents": (
         "x.py",
         ARGPARSE

@@ -17,6 +17,7 @@ from skillruntime.contract.migration.locations import StepRefused, copy_json, ea
 from skillruntime.contract.migration.reachability import only_what_can_be_undone, taken_places
 from skillruntime.contract.migration.steps import Step, parse_step, parse_steps
 from skillruntime.contract.migration.value_conversions import show
+from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version, VersionRange, read_version
@@ -306,6 +307,8 @@ _FIELDS = ("from", "to", "accepts", "steps", "output", "description")
 def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration | None, list[tuple[str, str]]]:
     if not isinstance(document, dict):
         return None, [("", "must be an object with 'to' and 'steps'")]
+    if fault := find_fault(document):  # a step would write it into arguments, where no engine can judge it
+        return None, [("", f"must be JSON, but holds {fault}")]
     faults = [(f"/{name}", f"is unknown; known are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS]
     to, source = Version(0, 0, 0), None
     if "to" not in document:

@@ -44,6 +44,8 @@ _FIRST_WORD = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
+_WORD_USED = re.compile(r"\$\{?(?:[#1-9@*]|OPTARG)")
+_SET = re.compile(r"\b(\w+)(?:\[[^\]]{0,200}\])?\+?=")
 _WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
@@ -158,18 +160,24 @@ def _unproven(demands: Demands, code: str, command: Command, variables: dict[str
     settled = {
         each.name for each in command.arguments if each.default is not ABSENT or each.value not in (TEXT, _UNDASHED)
     }
+    from_words = _set_from_words(code) if demands.undecided else set()
     for test in demands.undecided:
         for match in _WORDS_USED.finditer(test):
             used = match[1] or match[2]
             name = variables.get(used, used.lower().strip("_"))
-            if name not in settled and (name in names or used in "123456789@*#" or _from_words(used, code)):
+            if name not in settled and (name in names or used in "123456789@*#" or used in from_words):
                 return [Unread(name, f"what `{test[:60]}` demands of it was not understood")]
     return []
 
 
-def _from_words(name: str, code: str) -> bool:
-    """Whether the variable *name* is set from the words of the command line, in any way."""
-    return re.search(rf"\b{name}(?:\[[^\]\n]*\])?\+?=[^\n;]*\$(?:\{{?[#1-9@*]|\{{?OPTARG)", code) is not None
+def _set_from_words(code: str) -> set[str]:
+    """Return the variables that are set from the words of the command line, in any way."""
+    found: set[str] = set()
+    for statement in re.split(r"[\n;]", code):
+        # Whatever is set before the last word that a statement uses may be set from it: ``A="$1" B=2``.
+        last = max((match.start() for match in _WORD_USED.finditer(statement)), default=0)
+        found.update(match[1] for match in _SET.finditer(statement, 0, last))
+    return found
 
 
 def _reads_options(loop: str) -> bool:

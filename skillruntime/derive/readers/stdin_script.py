@@ -11,6 +11,9 @@ from skillruntime.derive.text_fields import first_paragraph
 
 __all__ = ["read_stdin"]
 
+_NAMES_LIMIT = 20
+"""Names of the JSON object that are followed through the script."""
+
 _KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
 
 
@@ -34,7 +37,8 @@ def read_stdin(tree: ast.Module) -> Reading | None:
         return None
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for where, name in names:
+    # A script reads its stdin once or twice; a damaged one may repeat itself, and each name costs a walk.
+    for where, name in list(dict.fromkeys(names))[:_NAMES_LIMIT]:
         _collect(where, name, properties, required)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     needed = [name for name in properties if name in required]
