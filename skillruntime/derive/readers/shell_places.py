@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from skillruntime.derive.command import TEXT, Argument, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.shell_conditions import Demands, read_demands
-from skillruntime.derive.readers.shell_source import refuses
+from skillruntime.derive.readers.shell_source import refuses, unquoted
 
 __all__ = ["Places", "read_places"]
 
@@ -167,7 +167,7 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
         index = int(name) if name.isdigit() else next((n for n, each in seen.items() if each.name == name.lower()), 0)
         if not 1 <= index <= len(found.arguments):
             continue
-        arms = [([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(match[4] + "\n;;\n")]
+        arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(match[4] + "\n;;\n")]
         words = [word for names, _ in arms for word in names if word not in (*_HELP, "*")]
         others = [body for names, body in arms if "*" in names]
         used_inside = {int(ref[1] or ref[5]) for _, body in arms for ref in _REFERENCE.finditer(body)} - {index}
@@ -190,7 +190,3 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
             # ``case "$1" in start) ... *) usage; exit 1``: the empty text is none of the words, so it is refused too.
             needed = known.required or not (match[2] or known.default in words or "" in words)
             found.arguments[index - 1] = replace(known, value=value, required=needed)
-
-
-def _unquoted(word: str) -> str:
-    return word.strip().strip("\"'")

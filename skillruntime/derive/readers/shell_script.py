@@ -10,7 +10,7 @@ from skillruntime.derive.command_line import ABSENT, Takes
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.shell_conditions import Demands, read_demands
 from skillruntime.derive.readers.shell_places import Places, read_places
-from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses
+from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses, unquoted
 from skillruntime.derive.readers.shell_trial import correct_by_trial
 from skillruntime.derive.text_fields import flattened
 from skillruntime.derive.usage_line import find_usages, read_usage
@@ -112,9 +112,7 @@ def _least_words(code: str) -> int:
     least = max([demands.least, *(int(name) for name in demands.names if name.isdigit())])
     # ``case "$1" in start) ... ;; *) usage; exit 1 ;; esac``, where no arm takes the empty word.
     if not least and (chosen := _FIRST_WORD.search(code)) and chosen.start() <= len("\n".join(head)) + 1:
-        arms = [
-            ([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[2] + "\n;;\n")
-        ]
+        arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[2] + "\n;;\n")]
         others = [body for names, body in arms if "*" in names]
         takes_none = any("" in names for names, _ in arms)
         least = int(bool(others) and not takes_none and all(refuses(body) for body in others))
@@ -197,7 +195,7 @@ def _behind(code: str, loops: list[str], mark: str) -> str:
 def _read_loop(loop: str, command: Command, text: str, variables: dict[str, str]) -> Places:
     """Read the arms of a loop over the words: its flags go to *command*; what takes the others is returned."""
     places = Places()
-    arms = [([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(loop + "\n;;\n")]
+    arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(loop + "\n;;\n")]
     flags = {word for names, _ in arms for word in names}
     for names, body in arms:
         plain = [name for name in names if _FLAG.fullmatch(name)]
@@ -327,7 +325,3 @@ def _help_text_of(text: str, flag: str) -> str:
             return flattened(match[1].strip("\"' "))
         start = text.find(flag, end)
     return ""
-
-
-def _unquoted(word: str) -> str:
-    return word.strip().strip("\"'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["loops_of", "main_code", "refuses"]
+__all__ = ["loops_of", "main_code", "refuses", "unquoted"]
 
 _TOKEN = re.compile(
     r"""(?P<single>'[^']*')|(?P<double>"(?:\\.|[^"\\])*")|(?P<escaped>\\.)|(?P<comment>(?:^|(?<=[\s;]))\#[^\n]*)"""
@@ -110,3 +110,8 @@ def _without_functions(code: str) -> tuple[str, dict[str, str]]:
                 body.append(inner)
         functions[match[2] or match[3]] = "".join(body) or match[4].rstrip().removesuffix("}")
     return "".join(kept), functions
+
+
+def unquoted(word: str) -> str:
+    """Return *word* without the quotes and blanks around it."""
+    return word.strip().strip("\"'")
