@@ -21,7 +21,7 @@ from skillruntime.errors import AccessDeniedError, ErrorCode
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox import levels
 from skillruntime.runtime.sandbox.launcher import LocalSandbox
-from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
+from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.self_test import failure_of
@@ -30,15 +30,6 @@ from skillruntime.runtime.temporary import remove_tree
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
 
 WriteSkill = Callable[..., SkillCatalog]
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"])
-def level(request: pytest.FixtureRequest) -> str:
-    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
-    name: str = request.param
-    if (reason := anyio.run(sandbox_report)[name]) is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
-    return name
 
 
 @pytest.fixture

@@ -40,15 +40,6 @@ assert run() == b"1\\n"
 """
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
-def level(request: pytest.FixtureRequest) -> str:
-    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
-    name: str = request.param
-    if (reason := anyio.run(sandbox_report)[name]) is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
-    return name
-
-
 def host(workspace: Path, level: str, source: str) -> subprocess.Popen[str]:
     """Start a host that runs a command, then *source*."""
     return subprocess.Popen(
