@@ -101,7 +101,7 @@ class EnforcedTool(BaseTool):
         try:
             result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
-            return self._failed(error, kwargs.get("tool_call_id"))
+            return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
 
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ class EnforcedTool(BaseTool):
         try:
             result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
-            return self._failed(error, kwargs.get("tool_call_id"))
+            return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
 
     def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
@@ -145,12 +145,12 @@ class EnforcedTool(BaseTool):
     async def _arun(self, tool_call_id: Any) -> Any:
         return self._run(tool_call_id)
 
-    def _failed(self, error: Exception, tool_call_id: str | None) -> Any:
+    def _failed(self, error: Exception, arguments: dict[str, Any], tool_call_id: str | None) -> Any:
         """Return the envelope of a tool that raised although its arguments fit."""
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        errors = _own_words(error, self._inner) or to_errors(error, self.name)
+        errors = _own_words(error, self._inner, arguments) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
 
@@ -205,7 +205,7 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
     return frozenset(names - set(_declared(contract)))
 
 
-def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
+def _own_words(error: Exception, tool: BaseTool, arguments: dict[str, Any]) -> list[SkillError]:
     """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
     # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
     if isinstance(error, ToolException):
@@ -213,7 +213,7 @@ def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
     model = tool.args_schema
     # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
     if isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__:
-        return to_skill_errors(error)
+        return to_skill_errors(error, arguments)
     return []
 
 
