@@ -198,7 +198,7 @@ class SkillTool(BaseTool):
 
 @functools.cache
 def _fields_of_class(kind: type[SkillTool]) -> frozenset[str]:
-    """Return which of a tool's texts a subclass states itself: ``description: str = "..."``, as LangChain's tools do."""
+    """Return what a subclass states of its tools, as LangChain's own do: ``description: str = "..."``."""
     stated = {name: kind.model_fields[name].default for name in ("name", "description", "args_schema")}
     return frozenset(name for name, default in stated.items() if default not in (PydanticUndefined, None))
 

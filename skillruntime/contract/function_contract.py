@@ -42,6 +42,17 @@ __all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_ski
 
 # What JSON arguments already are: converting them would only cost time.
 _PLAIN = (str, bool, Any, object, dict, list, inspect.Parameter.empty)
+# By the beginning of pydantic's name of an error, the longer one first.
+_EXAMPLES = {
+    "time_delta_": '"PT1H30M"',
+    "time_": '"09:30:00"',
+    "datetime_": '"2026-01-31T09:30:00"',
+    "date_": '"2026-01-31"',
+    "decimal_parsing": "12.5",
+    "url_parsing": '"https://example.com/page"',
+    "ip_v4_network": '"192.0.2.0/24"',
+    "ip_v6_network": '"2001:db8::/32"',
+}
 # The least integer that a float cannot hold has 309 digits; in JSON pydantic would read it as infinity.
 _BEYOND_FLOAT = re.compile(rb"\d{309}")
 
@@ -84,7 +95,8 @@ def to_skill_errors(error: PydanticError, value: Any, path: Path = ()) -> list[S
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         where = format_pointer((*path, *_sent_part(item["loc"], value, is_absent=item["type"] == "missing")))
         text = item["msg"].removeprefix("Value error, ")  # what a validator of the model says, as it says it
-        action = "Send a value that satisfies this, and call again"
+        example = next((each for kind, each in _EXAMPLES.items() if item["type"].startswith(kind)), None)
+        action = f"Send a value like {example}" if example else "Send a value that satisfies this, and call again"
         found.append(SkillError(ErrorCode.INVALID_INPUT, f"{text} - at {where or '/'}", True, {"path": where}, action))
     return found
 
@@ -358,14 +370,12 @@ def _converted(adapter: TypeAdapter[Any], value: Any, path: Path, errors: list[S
 
 
 def _sent_part(location: tuple[int | str, ...], value: Any, *, is_absent: bool) -> Iterator[int | str]:
-    """Yield the steps of *location* that lead into *value*: between them pydantic names branches of unions and keys."""
+    """Yield the steps of *location* that lead into *value*; pydantic names the branches of unions between them."""
     for step in location:
-        if (isinstance(value, dict) and step in value) or (
-            isinstance(value, list) and isinstance(step, int) and step < len(value)
-        ):
-            value = value[step]
-        else:
+        is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not is_item and not (isinstance(value, dict) and step in value):
             continue
+        value = value[step]
         yield step
     if is_absent:
         yield location[-1]

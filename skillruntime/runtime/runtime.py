@@ -119,8 +119,8 @@ class SkillRuntime:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a SkillRuntime cannot be pickled, and neither can a tool, a toolkit or a middleware that has one: it holds "
-            "functions, open files and locks of this process; make it in the other process"
+            "a SkillRuntime cannot be pickled, and neither can a tool, a toolkit or a middleware that has one: it "
+            "holds functions, open files and locks of this process; make it in the other process"
         )
 
     def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:

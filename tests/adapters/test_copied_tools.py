@@ -65,7 +65,7 @@ def test_a_description_that_is_given_replaces_that_of_the_class(runtime: SkillRu
 def test_a_tool_cannot_be_pickled_and_says_why(runtime: SkillRuntime) -> None:
     """What it calls belongs to this process."""
     for each in (SkillTool(runtime, "add"), SkillTool.listed(runtime, "add"), runtime, SkillMiddleware(runtime)):
-        with pytest.raises(TypeError, match="cannot be pickled.*make it in the other process"):
+        with pytest.raises(TypeError, match=r"cannot be pickled.*make it in the other process"):
             pickle.dumps(each)
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter
 from typing_extensions import Unpack
 
 from skillruntime.runtime.function_skill import skill
@@ -99,6 +99,49 @@ def test_a_strict_model_takes_the_forms_that_json_has() -> None:
 
     sent = {"when": "2026-01-31T10:00:00Z", "key": str(uuid.UUID(int=7)), "colours": ["red"]}
     assert called(show, {"model": sent}).data == "2026 7 ['RED']"
+
+
+@pytest.mark.parametrize("sent", ["PT1.5S", "P1Y2DT3M", "-P1D", "PT0.000001S"])
+def test_every_form_that_a_timedelta_has_in_json_is_a_valid_argument_and_result(sent: str) -> None:
+    """The format ``duration`` has no fractions (RFC 3339, appendix A), and pydantic writes microseconds."""
+
+    def same(delay: datetime.timedelta) -> datetime.timedelta:
+        return delay + datetime.timedelta(microseconds=1)
+
+    response = called(same, {"delay": sent})
+
+    assert messages(response) == []
+    assert response.data - datetime.timedelta(microseconds=1) == TypeAdapter(datetime.timedelta).validate_python(sent)
+
+
+def test_an_address_with_letters_beyond_ascii_is_valid_for_a_url() -> None:
+    """Models write addresses as people do; pydantic encodes them."""
+
+    def show(page: HttpUrl) -> str:
+        return str(page)
+
+    assert called(show, {"page": "https://example.org/wiki/Köln"}).data == "https://example.org/wiki/K%C3%B6ln"
+    assert called(show, {"page": "example.org"}).errors[0].suggested_action == (
+        'Send a value like "https://example.com/page"'
+    )
+
+
+def test_a_format_that_the_host_states_for_a_text_is_enforced() -> None:
+    """Of a ``str`` pydantic checks no format, so the schema does."""
+
+    def show(page: Annotated[str, Field(json_schema_extra={"format": "uri"})]) -> str:
+        return page
+
+    assert messages(called(show, {"page": "https://a b"})) == ['/page: "https://a b" is not a valid uri']
+
+
+def test_what_pydantic_alone_refuses_has_an_example() -> None:
+    """A pattern finds less than pydantic does, whose sentence does not say what would be right."""
+
+    def show(at: datetime.time) -> str:
+        return str(at)
+
+    assert called(show, {"at": "25:00"}).errors[0].suggested_action == 'Send a value like "09:30:00"'
 
 
 def test_a_number_that_a_float_cannot_hold_is_refused() -> None:
