@@ -36,6 +36,8 @@ TO_NAMES = [
     (lambda: SkillMiddleware(SkillRuntime(), max_active=None), "max_active must be at least 1; got None"),  # type: ignore[arg-type]
     (lambda: Version.parse(None), "'None' is not a semantic version"),  # type: ignore[arg-type]
     (lambda: VersionRange.parse(3), "3 is not a version range; write one such as '>=1.0.0,<2.0.0'"),  # type: ignore[arg-type]
+    (lambda: SkillRuntime(timeout="5"), "timeout is a number of seconds, or None; got '5'"),  # type: ignore[arg-type]
+    (lambda: SkillRuntime().call_sync("a", timeout=float("nan")), "timeout must be 0 seconds or more; got nan"),
     (lambda: count(None), "count takes a text; got None"),  # type: ignore[arg-type]
     (lambda: count("a", 3), "model is the name of a model, or a function from text to tokens; got 3"),  # type: ignore[arg-type]
 ]

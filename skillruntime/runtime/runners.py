@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.response import to_plain
 from skillruntime.errors import ToolExecutionError
 from skillruntime.runtime.grants import Grants
@@ -146,8 +147,15 @@ class FunctionRunner:
             raise _exited(exit_) from exit_
 
     def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        positional, named = self.bind(arguments, context)
+        # A copy: a function may change a list that it gets, and the host's is in its history of the conversation.
+        positional, named = self.bind(_copied(arguments), context)
         return self.function(*positional, **named)
+
+
+def _copied(arguments: dict[str, Any]) -> dict[str, Any]:
+    if any(isinstance(value, dict | list) for value in arguments.values()):
+        return cast("dict[str, Any]", rebuilt(arguments, lambda scalar: scalar))
+    return dict(arguments)
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:

@@ -23,7 +23,7 @@ from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.approval import Approval, Approve, not_trusted
 from skillruntime.runtime.approved_run import run_approved
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata
+from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata, require_seconds
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
@@ -97,6 +97,7 @@ class SkillRuntime:
         self._policy = policy
         self._approve = approve
         self._workspace = Workspace(workspace)
+        require_seconds(timeout)
         self._timeout = timeout
         self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call or ())
         for name, given in (("approve", (approve,) if approve is not None else ()), ("on_call", self._observers)):

@@ -14,6 +14,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter
 from typing_extensions import Unpack
 
+from skillruntime.contract.contract import Contract
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
@@ -239,3 +240,23 @@ def test_a_result_that_json_cannot_hold_is_the_skills_fault(value: Any, fault: s
 
     assert response.errors[0].code.value == "INVALID_OUTPUT"
     assert fault in response.errors[0].message
+
+
+@pytest.mark.parametrize("takes_mapping", [True, False])
+def test_a_function_may_change_what_it_gets(takes_mapping: bool) -> None:
+    """The host's own arguments are in its history of the conversation, and stay as the model sent them."""
+
+    def typed(items: list[Any], options: dict[str, Any]) -> int:
+        items[0].append(2)
+        options["a"]["b"] = 2
+        return len(options)
+
+    def mapping(arguments: dict[str, Any]) -> int:
+        return typed(arguments.pop("items"), arguments["options"])
+
+    runtime = SkillRuntime()
+    runtime.implements("change", contract=Contract.from_function(typed))(mapping if takes_mapping else typed)
+    sent = {"items": [[1]], "options": {"a": {}}}
+
+    assert runtime.call_sync("change", sent).data == 1
+    assert sent == {"items": [[1]], "options": {"a": {}}}
