@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from skillruntime.contract.plain_json import find_fault
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
+__all__ = ["SchemaWriter", "adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
 
 _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict"
 
@@ -56,7 +56,7 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
     """
     adapter = annotation if isinstance(annotation, TypeAdapter) else adapter_of(annotation, label)
     try:
-        return adapter.json_schema(mode=mode, schema_generator=_SchemaWriter)
+        return adapter.json_schema(mode=mode, schema_generator=SchemaWriter)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         # pydantic's own text names its internal schemas, which a reader has never seen.
         shown = getattr(annotation, "__name__", annotation)
@@ -75,7 +75,7 @@ _WIDER = {
 }
 
 
-class _SchemaWriter(GenerateJsonSchema):
+class SchemaWriter(GenerateJsonSchema):
     """pydantic's own, as wide as its types, without the defaults of fields that `plain_default` leaves to Python."""
 
     ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  the base's way
