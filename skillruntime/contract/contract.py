@@ -208,8 +208,10 @@ class Contract:
         Raises:
             SkillOutputError: it does not; ``details["violations"]`` says where.
         """
-        # Without a schema a set or a date inside a result is written as JSON has it; NaN or half a character cannot be.
-        fault = find_fault(to_plain(output)) if self.output is None else find_fault(output, self.output.levels)
+        fault = find_fault(output) if self.output is None else find_fault(output, self.output.levels)
+        if fault and self.output is None:
+            # Without a schema a set or a date inside a result is written as JSON has it; NaN cannot be.
+            fault = find_fault(to_plain(output))
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if self.output is None:

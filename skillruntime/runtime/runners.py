@@ -148,14 +148,21 @@ class FunctionRunner:
 
     def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
         # A copy: a function may change a list that it gets, and the host's is in its history of the conversation.
-        positional, named = self.bind(_copied(arguments), context)
+        try:
+            own = _copied(arguments)
+        except RecursionError:  # hundreds of levels
+            own = rebuilt(arguments, lambda scalar: scalar)
+        positional, named = self.bind(own, context)
         return self.function(*positional, **named)
 
 
-def _copied(arguments: dict[str, Any]) -> dict[str, Any]:
-    if any(isinstance(value, dict | list) for value in arguments.values()):
-        return cast("dict[str, Any]", rebuilt(arguments, lambda scalar: scalar))
-    return dict(arguments)
+def _copied(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _copied(value) if type(value) in _CONTAINERS else value for name, value in part.items()}
+    return [_copied(item) if type(item) in _CONTAINERS else item for item in part]
+
+
+_CONTAINERS = (dict, list)
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
