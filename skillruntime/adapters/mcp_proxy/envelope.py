@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode
+from skillruntime.adapters.mcp_proxy.json_text import object_in
 from skillruntime.adapters.mcp_proxy.messages import Message
 
 __all__ = ["client_name", "envelope_client", "envelope_of"]
@@ -18,27 +18,23 @@ def envelope_of(message: Message) -> dict[str, Any] | None:
     text = message.param("_meta")
     if b"protocolVersion" not in text:
         return None
-    try:
-        meta = decode(text)
-    except Malformed:
-        return None
-    if not isinstance(meta, dict) or _ENVELOPE[0] not in meta:
+    meta = object_in(text)
+    if meta is None or _ENVELOPE[0] not in meta:
         return None
     # nothing else of `_meta`: a progress token of the client must not go into the proxy's own request
     return {key: meta[key] for key in _ENVELOPE if key in meta}
 
 
 def envelope_client(message: Message) -> str:
-    envelope = envelope_of(message)
-    information = envelope.get(_ENVELOPE[1]) if envelope else None
-    return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""
+    """Return the name of the client that a 2026-07-28 request states; empty where it states none."""
+    return _name((envelope_of(message) or {}).get(_ENVELOPE[1]))
 
 
 def client_name(message: Message) -> str:
+    """Return the name of the client that ``initialize`` states; empty where it states none."""
+    return _name((object_in(message.part("params")) or {}).get("clientInfo"))
+
+
+def _name(information: Any) -> str:
     # A name goes to the log and its report: it is cut, because it is the client's to choose.
-    try:
-        params = decode(message.part("params"))
-    except Malformed:
-        return ""
-    information = params.get("clientInfo") if isinstance(params, dict) else None
     return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""

@@ -154,16 +154,14 @@ class _Many:
 
     def end(self, *, patient: bool) -> None:
         """End every server, all at once."""
-        threads = [threading.Thread(target=_end, args=[each], kwargs={"patient": patient}) for each in self._all()]
+        servers = list(self.servers.values())
+        threads = [threading.Thread(target=_end, args=[each], kwargs={"patient": patient}) for each in servers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self.client.close()
         self.client.thread.join(DRAIN_SECONDS)
-
-    def _all(self) -> list[_Server]:
-        return list(self.servers.values())
 
     def _waiting(self) -> list[int]:
         return [index for index in self.merged.live if self.servers[index].session.waiting]

@@ -12,14 +12,8 @@ from typing import Any
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, text_of, to_bytes
 
 __all__ = [
-    "Id",
-    "Message",
-    "concerns_the_proxy",
-    "id_of",
-    "quick_response",
-    "read_message",
-    "split_batch",
-    "to_error",
+    *("Id", "Message", "concerns_the_proxy", "id_of", "quick_response", "read_message", "read_messages", "to_error"),
+    "to_result",
 ]
 
 Id = tuple[str, Any]
@@ -45,6 +39,11 @@ class Message:
     id: Id | None = None
     repeated: str | None = None
     """A key of the message, or of its params, that comes twice."""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it is answered: it has a method and an id."""
+        return self.id is not None and self.method is not None
 
     def part(self, key: str) -> bytes:
         """Return the bytes of a member of the message; empty where there is none."""
@@ -85,13 +84,15 @@ def read_message(raw: bytes) -> Message:
     return Message(raw, parts, params, method, id_of(raw[start:end]), repeated)
 
 
-def split_batch(raw: bytes) -> list[Span] | None:
-    """Return where the messages of a batch are; ``None`` where *raw* is not an array.
+def read_messages(raw: bytes) -> tuple[list[Message], bool]:
+    """Return the messages that *raw* holds, and whether it is a batch of them.
 
     Raises:
-        Malformed: it begins as an array and is not one.
+        Malformed: it is neither a JSON object nor an array of such objects.
     """
-    return list(elements(raw)) if raw.lstrip()[:1] == b"[" else None
+    if raw.lstrip()[:1] != b"[":
+        return [read_message(raw)], False
+    return [read_message(raw[start:end]) for start, end in elements(raw)], True
 
 
 def id_of(text: bytes) -> Id | None:
@@ -142,3 +143,8 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
     b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
     """
     return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
+
+
+def to_result(request_id: bytes, body: bytes) -> bytes:
+    """Return the answer to the request with *request_id* whose result is the JSON *body*."""
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
