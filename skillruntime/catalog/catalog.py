@@ -286,10 +286,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         before = self._admits
         others = next_of_name(self._rivals, before, keeps)
-        view = self._view(Filtered(self._entries, keeps, others), Filtered(self._beside, keeps), self._rivals)
+        view = self._view(
+            Filtered(self._entries, keeps, others),
+            Filtered(self._beside, keeps),
+            lambda entry: before(entry) and keeps(entry),
+            lambda whole: whole.view(visible, namespaces=scopes, grants=granted),
+        )
         view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
-        view._admits = lambda entry: before(entry) and keeps(entry)
-        view._origin = (self, lambda whole: whole.view(visible, namespaces=scopes, grants=granted))
         view._searched = self._searched or self
         view._numbers = self._numbers
         return view
@@ -415,27 +418,30 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view = self._view(
             {name: entry for name, entry in self._entries.items() if keeps(entry)},
             {name: entry for name, entry in self._beside.items() if keeps(entry)},
-            self._rivals,
+            lambda entry: before(entry) and keeps(entry),
+            lambda whole: whole._visible(keeps),
         )
-        view._admits = lambda entry: before(entry) and keeps(entry)
         view._searched = self._searched
-        view._origin = (self, lambda whole: whole._visible(keeps))
         return view
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""
         entries, beside, rivals = settled(self._entries, self._beside, self._rivals, self._admits, keeps)
-        view = self._view(entries, beside, rivals)
-        view._admits = self._admits
-        view._origin = (self, lambda whole: whole._selected(keeps))
+        view = self._view(entries, beside, self._admits, lambda whole: whole._selected(keeps))
+        view._rivals = rivals
         return view
 
     def _view(
-        self, entries: Mapping[str, Entry], beside: Mapping[str, Entry], rivals: dict[str, tuple[Entry, ...]]
+        self,
+        entries: Mapping[str, Entry],
+        beside: Mapping[str, Entry],
+        admits: Callable[[Entry], bool],
+        again: Callable[[SkillCatalog], SkillCatalog],
     ) -> SkillCatalog:
+        """Return the view of these entries; *again* makes it of this catalog as it is after a refresh."""
         view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
-        view._rank = self._rank
-        view._entries, view._beside, view._rivals = entries, beside, rivals
+        view._rank, view._admits, view._origin = self._rank, admits, (self, again)
+        view._entries, view._beside, view._rivals = entries, beside, self._rivals
         view._snapshots, view._recorded = self._snapshots, self._recorded
 
         def diagnose() -> Iterator[Diagnostic]:
