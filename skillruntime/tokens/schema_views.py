@@ -7,16 +7,16 @@ The last of the contract document's closing questions. ``description`` is for th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "for_people"]
+__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "for_people", "without"]
 
 FOR_PEOPLE = ("$comment", "x-documentation")
 """The keywords of a contract that are written for people."""
 
 _NOT_SENT = frozenset({*FOR_PEOPLE, "$schema", "$id", "title"})
-_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 _VERBATIM = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
 
 
@@ -33,22 +33,27 @@ def for_model(schema: Any) -> Any:
     >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
     {'properties': {'title': {'type': 'string'}}}
     """
+    return without(schema, lambda key, value: key in _NOT_SENT)
+
+
+def without(schema: Any, drops: Callable[[str, Any], bool]) -> Any:
+    """Return *schema* without the keywords, at any depth, that *drops* says of, given each with its value.
+
+    >>> without({"properties": {"format": {"format": "uri"}}}, lambda key, value: key == "format")
+    {'properties': {'format': {}}}
+    """
     if isinstance(schema, list):
-        return [for_model(part) for part in schema]
+        return [without(part, drops) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     kept: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _NOT_SENT:
-            continue
-        # Values are data: a default {"title": ...} is an argument, not an annotation.
-        if key in _VERBATIM:
-            kept[key] = value
         # The keys of these are names that the author chose, not keywords.
-        elif key in _BY_NAME and isinstance(value, Mapping):
-            kept[key] = {name: for_model(part) for name, part in value.items()}
-        else:
-            kept[key] = for_model(value)
+        if key in _BY_NAME and isinstance(value, Mapping):
+            kept[key] = {name: without(part, drops) for name, part in value.items()}
+        elif not drops(key, value):
+            # Values are data: a default {"title": ...} is an argument, not an annotation.
+            kept[key] = value if key in _VERBATIM else without(value, drops)
     return kept
 
 

@@ -29,7 +29,6 @@ from skillruntime.adapters.mcp_proxy.stdio import (
 
 __all__ = ["run_many"]
 
-EXIT_TIMEOUT = 3.0
 DRAIN_SECONDS = 0.5
 
 

@@ -9,16 +9,27 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    Span,
+    decode,
+    elements,
+    members,
+    object_in,
+    text_of,
+    to_bytes,
+)
 
 __all__ = [
-    *("Id", "Message", "concerns_the_proxy", "id_of", "quick_response", "read_message", "read_messages", "to_error"),
-    "to_result",
+    *("Id", "Message", "client_name", "concerns_the_proxy", "envelope_client", "envelope_of", "id_of"),
+    *("quick_response", "read_message", "read_messages", "to_error", "to_result"),
 ]
 
 Id = tuple[str, Any]
 """A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
 
+_ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities"))
+"""What a request states about its sender in ``_meta`` since 2026-07-28; before, ``initialize`` states it once."""
 _WATCHED = (b"tools/", b"initialize", b"cancelled", b"tasks/")
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
@@ -148,3 +159,31 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
 def to_result(request_id: bytes, body: bytes) -> bytes:
     """Return the answer to the request with *request_id* whose result is the JSON *body*."""
     return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
+
+
+def envelope_of(message: Message) -> dict[str, Any] | None:
+    """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None`` for one of the handshake era."""
+    # Most messages are of the older era: they are not decoded to find that out.
+    text = message.param("_meta")
+    if b"protocolVersion" not in text:
+        return None
+    meta = object_in(text)
+    if meta is None or _ENVELOPE[0] not in meta:
+        return None
+    # nothing else of `_meta`: a progress token of the client must not go into the proxy's own request
+    return {key: meta[key] for key in _ENVELOPE if key in meta}
+
+
+def envelope_client(message: Message) -> str:
+    """Return the name of the client that a 2026-07-28 request states; empty where it states none."""
+    return _name((envelope_of(message) or {}).get(_ENVELOPE[1]))
+
+
+def client_name(message: Message) -> str:
+    """Return the name of the client that ``initialize`` states; empty where it states none."""
+    return _name((object_in(message.part("params")) or {}).get("clientInfo"))
+
+
+def _name(information: Any) -> str:
+    # A name goes to the log and its report: it is cut, because it is the client's to choose.
+    return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""

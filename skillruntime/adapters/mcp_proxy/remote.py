@@ -12,10 +12,17 @@ import anyio
 import anyio.to_thread
 import httpx2
 
-from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import encode_value, param_headers, routing_headers
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, object_in, replaced
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, read_messages, to_error
+from skillruntime.adapters.mcp_proxy.messages import (
+    Id,
+    Message,
+    envelope_of,
+    id_of,
+    read_message,
+    read_messages,
+    to_error,
+)
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
 from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, field_of
 from skillruntime.adapters.mcp_proxy.stdio import CHUNK, Lines

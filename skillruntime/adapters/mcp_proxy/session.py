@@ -13,13 +13,15 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, with_repairs, with_state
 from skillruntime.adapters.mcp_proxy.decisions import Decision, Known, Pending, decide_call
-from skillruntime.adapters.mcp_proxy.envelope import client_name, envelope_client, envelope_of
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, in_utf_8, is_json, object_in, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
     Message,
+    client_name,
     concerns_the_proxy,
+    envelope_client,
+    envelope_of,
     id_of,
     quick_response,
     read_message,

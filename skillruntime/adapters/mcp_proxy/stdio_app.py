@@ -20,7 +20,6 @@ import anyio
 import anyio.abc
 
 from skillruntime.adapters.mcp_proxy.content_coding import decompressed
-from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.exchanges import (
     Exchange,
     RunningServer,
@@ -31,7 +30,14 @@ from skillruntime.adapters.mcp_proxy.exchanges import (
 )
 from skillruntime.adapters.mcp_proxy.headers import Headers, decode_value, header, routing_headers
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8, object_in, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message, quick_response, read_message, read_messages, to_error
+from skillruntime.adapters.mcp_proxy.messages import (
+    Message,
+    envelope_of,
+    quick_response,
+    read_message,
+    read_messages,
+    to_error,
+)
 from skillruntime.adapters.mcp_proxy.middleware import (
     Receive,
     Scope,

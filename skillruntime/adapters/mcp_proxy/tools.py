@@ -21,12 +21,6 @@ MOST_OPEN = 64
 LONGEST_NAME = 1000
 """A longer name is not a garbled one: tools, "Tool Names", has 128 characters at most."""
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_SINGLES = (
-    *("items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems"),
-    *("additionalItems", "not", "if", "then", "else"),
-)
 # What models write for one another between words.
 _SEPARATORS = re.compile(r"[-_.\s]+")
 # `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and models qualify a name.
@@ -225,19 +219,9 @@ def without_formats(schema: Any) -> Any:
     >>> without_formats({"properties": {"format": {"type": "string", "format": "uri"}}})
     {'properties': {'format': {'type': 'string'}}}
     """
-    if not isinstance(schema, dict):
-        return schema
-    plain: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "format" and isinstance(value, str) and value != "password":
-            continue
-        if key in _MAPS and isinstance(value, dict):
-            plain[key] = {name: without_formats(each) for name, each in value.items()}
-        elif key in _LISTS and isinstance(value, list):
-            plain[key] = [without_formats(each) for each in value]
-        else:
-            plain[key] = without_formats(value) if key in _SINGLES else value
-    return plain
+    from skillruntime.tokens.schema_views import without  # not before a schema is compiled
+
+    return without(schema, lambda key, value: key == "format" and isinstance(value, str) and value != "password")
 
 
 def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:
