@@ -16,13 +16,8 @@ from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = [
-    "MAX_FRONTMATTER",
-    "Frontmatter",
-    "cut",
-    "cut_by_comments",
-    "parse_cut",
-    "read_frontmatter",
-    "repaired_warning",
+    *("MAX_FRONTMATTER", "Frontmatter", "cut", "cut_by_comments", "parse_cut"),
+    *("read_frontmatter", "repaired_warning"),
 ]
 
 MAX_FRONTMATTER = 64 * 1024

@@ -21,19 +21,8 @@ if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 __all__ = [
-    "Granted",
-    "Guard",
-    "admission",
-    "all_diagnostics",
-    "as_reference",
-    "candidates",
-    "checked",
-    "metadata_of",
-    "next_of_name",
-    "no_version",
-    "offered_of",
-    "settled",
-    "several",
+    *("Granted", "Guard", "admission", "all_diagnostics", "as_reference", "candidates", "checked", "metadata_of"),
+    *("next_of_name", "no_version", "offered_of", "settled", "several"),
 ]
 
 

@@ -15,18 +15,8 @@ from skillruntime.catalog.visible_text import is_visible, visible_line
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [
-    "CONTRACT_FILES",
-    "MAX_RESOURCES",
-    "MAX_RESOURCE_BYTES",
-    "SCRIPT_SUFFIXES",
-    "Resource",
-    "decode_text",
-    "list_files",
-    "list_resources",
-    "may_have_callables",
-    "media_type",
-    "read_bytes",
-    "unclean_path",
+    *("CONTRACT_FILES", "MAX_RESOURCES", "MAX_RESOURCE_BYTES", "SCRIPT_SUFFIXES", "Resource", "decode_text"),
+    *("list_files", "list_resources", "may_have_callables", "media_type", "read_bytes", "unclean_path"),
 ]
 
 MAX_RESOURCES = 2_000

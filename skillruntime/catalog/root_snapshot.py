@@ -11,16 +11,8 @@ from typing import NamedTuple
 from skillruntime.diagnostic import Diagnostic
 
 __all__ = [
-    "HIDDEN_FROM_MODEL",
-    "HIDDEN_FROM_USER",
-    "STAMP",
-    "DirectoryStamp",
-    "Entry",
-    "Root",
-    "Snapshot",
-    "absolute",
-    "packed_stamp",
-    "stamp_at",
+    *("HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "STAMP", "DirectoryStamp", "Entry", "Root", "Snapshot", "absolute"),
+    *("packed_stamp", "stamp_at"),
 ]
 
 HIDDEN_FROM_MODEL = 1

@@ -12,18 +12,8 @@ from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path, format_pointer
 
 __all__ = [
-    "Change",
-    "StepRefused",
-    "Tokens",
-    "common_prefix",
-    "copy_json",
-    "each",
-    "gathered",
-    "items_at",
-    "objects_at",
-    "put",
-    "put_down",
-    "spread",
+    *("Change", "StepRefused", "Tokens", "common_prefix", "copy_json", "each", "gathered", "items_at", "objects_at"),
+    *("put", "put_down", "spread"),
 ]
 
 Change: TypeAlias = Callable[[dict[str, Any]], None]
