@@ -16,14 +16,16 @@ from skillruntime.catalog.offering import (
     as_reference,
     candidates,
     checked,
+    diagnostics_of_view,
     metadata_of,
+    newest_in,
     next_of_name,
     no_version,
     offered_of,
     settled,
     several,
 )
-from skillruntime.catalog.precedence import by_name, newest, rank, version_of
+from skillruntime.catalog.precedence import by_name, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
@@ -398,19 +400,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         base, at, stated = name.rpartition("@")
         if not at or not stated.strip() or not (base in self._rivals or base in self._entries or base in self.shadowed):
             return None
-        from skillruntime.contract.versions import VersionRange  # imported only if a range is used
-
-        try:
-            wanted = VersionRange.parse(stated)
-        except ValueError:
-            return None
-        found = candidates(base, self._entries, self._rivals, self.shadowed)
-        fitting = [(version, entry) for version, entry in found if version and version in wanted]
-        if not fitting:
-            return None
-        best = newest(((version, entry.root.trusted) for version, entry in fitting), releases_first=False)
-        chosen = fitting[best][1]
-        return chosen if self._admits(chosen) else None
+        chosen = newest_in(stated, base, self._entries, self._rivals, self.shadowed)
+        return chosen if chosen is not None and self._admits(chosen) else None
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
@@ -443,16 +434,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view._rank, view._admits, view._origin = self._rank, admits, (self, again)
         view._entries, view._beside, view._rivals = entries, beside, self._rivals
         view._snapshots, view._recorded = self._snapshots, self._recorded
-
-        def diagnose() -> Iterator[Diagnostic]:
-            shown = {entry.file for names in (entries, beside) for entry in names.values()}
-            shown.update(each.path for each in view.shadowed.values())
-            skills = (entry.file for snapshot in self._snapshots for entry in snapshot.entries if entry.name)
-            hidden = set(skills) - shown
-            found = (each for each in self.diagnostics if hidden.isdisjoint((each.path, *each.related)))
-            return (each for each in found if each.rule != "frozen-missing")  # no view can say whose skill it was
-
-        view._diagnose = diagnose
+        view._diagnose = lambda: diagnostics_of_view(
+            self.diagnostics, self._snapshots, (*entries.values(), *beside.values()), view.shadowed.values()
+        )
         return view
 
 
