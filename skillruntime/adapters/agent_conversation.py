@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
-
-from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.conversation_tools import (
     OWN_TOOLS,
@@ -61,14 +57,6 @@ class Prompting:
         return digest_of(render_activation(active, self.tool_list.to_shown_name, self.tool_list.to_schema))
 
 
-@dataclass(frozen=True, slots=True)
-class _Basis:
-    """What prompt and tools were made from; they are rebuilt when it changes."""
-
-    catalog: SkillCatalog
-    functions: tuple[str, ...]
-
-
 class Conversation:
     """What one conversation needs in addition to the agent's state; all of it can be rebuilt from that state."""
 
@@ -80,7 +68,8 @@ class Conversation:
         self._tool_list = prompting.tool_list
         # LangGraph runs the tool calls of one message in parallel threads, all of which ask for tools here.
         self._lock = threading.RLock()
-        self._basis: _Basis | None = None
+        # The catalog and the functions that prompt and tools were made from; these are rebuilt when they change.
+        self._basis: tuple[SkillCatalog, tuple[str, ...]] | None = None
         self._prompt = ""
         self._own: dict[str, SkillTool] = {}
         self._typed: dict[str, list[SkillTool]] = {}
@@ -123,7 +112,7 @@ class Conversation:
         """Return the tools of the skills that are functions alone: without instructions they need no loading."""
         self._update()
         assert self._basis is not None
-        return [tool for name in self._basis.functions for tool in self.typed_tools(name)]
+        return [tool for name in self._basis[1] for tool in self.typed_tools(name)]
 
     def typed_tool(self, tool_name: str) -> tuple[str, SkillTool] | None:
         """Return the skill and the tool of this name, whether it is offered or not."""
@@ -142,14 +131,6 @@ class Conversation:
             if name in names or (name in self._runtime.catalog and not is_hidden(self._runtime, name)):
                 return name
         return None
-
-    def is_function(self, skill_name: str) -> bool:
-        """Whether *skill_name* is a function of the host alone, which needs no loading."""
-        return skill_name in self._runtime.function_skills()
-
-    def holds(self, tool: BaseTool | None) -> bool:
-        """Whether *tool* is one of the tools made here."""
-        return isinstance(tool, SkillTool)
 
     def edition_of(self, name: str) -> tuple[str, str] | None:
         """Return the fingerprint of *name* and the digest of its instructions as they are now; None if it is gone."""
@@ -179,13 +160,13 @@ class Conversation:
     def _update(self) -> None:
         """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
         # Compared at every use, because a host may set another catalog at any time.
-        basis = _Basis(self._runtime.catalog, tuple(self._runtime.function_skills()))
-        if self._basis is not None and self._same(basis, self._basis):
+        catalog, functions = self._runtime.catalog, tuple(self._runtime.function_skills())
+        if self._is_made_from(catalog, functions):
             return
         with self._lock:
-            if self._basis is not None and self._same(basis, self._basis):
+            if self._is_made_from(catalog, functions):
                 return
-            rendered = self._prompting.render(basis.catalog, self.session)
+            rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self.needs_search = not fits(rendered)
             own = conversation_runtime(
@@ -195,11 +176,10 @@ class Conversation:
             self._typed.clear()
             self._skill_by_tool.clear()
             self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
-            self._basis = basis
+            self._basis = (catalog, functions)
 
-    @staticmethod
-    def _same(one: _Basis, other: _Basis) -> bool:
-        return one.catalog is other.catalog and one.functions == other.functions
+    def _is_made_from(self, catalog: SkillCatalog, functions: tuple[str, ...]) -> bool:
+        return self._basis is not None and self._basis[0] is catalog and self._basis[1] == functions
 
 
 class Conversations:
@@ -221,10 +201,6 @@ class Conversations:
         self._workspace = workspace
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Conversation] = OrderedDict()
-
-    def new_key(self) -> str:
-        """Return a key for a conversation that begins."""
-        return uuid.uuid4().hex
 
     def of(self, state: Mapping[str, Any]) -> Conversation:
         """Return the conversation of *state*: the one in memory, or a new one that continues from the state."""

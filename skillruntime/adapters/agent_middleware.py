@@ -7,6 +7,7 @@ that message was summarised or trimmed away or the skill has changed since, at t
 from __future__ import annotations
 
 import inspect
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -145,7 +146,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """Begin or resume the conversation."""
         update: dict[str, Any] = {}
         if "skill_session" not in state:
-            update["skill_session"] = self._conversations.new_key()
+            update["skill_session"] = uuid.uuid4().hex
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
         if self._refreshes:
             # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
@@ -347,7 +348,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """
         if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
             return True
-        return self._conversations.of(state).is_function(skill) or is_loading(skill, state)
+        # A function of the host alone needs no loading.
+        return skill in self._runtime.function_skills() or is_loading(skill, state)
 
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
@@ -381,8 +383,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def _is_skills(self, request: ToolCallRequest) -> bool:
         """Whether the tool is one of the conversation's own or a skill's."""
-        conversation = self._conversations.of(request.state)
-        return request.tool_call["name"] in self._own or conversation.holds(request.tool)
+        return request.tool_call["name"] in self._own or isinstance(request.tool, SkillTool)
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)

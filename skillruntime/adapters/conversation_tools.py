@@ -28,31 +28,10 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 __all__ = [
-    "FIXED",
-    "LOAD_SKILL",
-    "MOST_TOOLS",
-    "OWN_TOOLS",
-    "READ_RESOURCE",
-    "RUN_SCRIPT",
-    "TYPED",
-    "ToolList",
-    "ToolListName",
-    "ToolStyle",
-    "chosen_style",
-    "contracts_of",
-    "conversation_runtime",
-    "fits",
-    "is_hidden",
-    "own_tool_names",
-    "require_free_names",
-    "require_runtime",
-    "script_call",
-    "skills_prompt",
-    "to_object",
-    "to_text",
-    "tool_list_of",
-    "unknown_tool",
-    "visible_callables",
+    *("FIXED", "LOAD_SKILL", "MOST_TOOLS", "OWN_TOOLS", "READ_RESOURCE", "RUN_SCRIPT", "TYPED", "ToolList"),
+    *("ToolListName", "ToolStyle", "chosen_style", "contracts_of", "conversation_runtime", "fits", "is_hidden"),
+    *("own_tool_names", "require_free_names", "require_runtime", "script_call", "skills_prompt", "to_object"),
+    *("to_text", "tool_list_of", "unknown_tool", "visible_callables"),
 ]
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on", "run_skill_script")

@@ -50,6 +50,12 @@ def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
     return EnforcedTool(tool, policy=policy)
 
 
+_COPIED = (
+    *("name", "description", "response_format", "return_direct", "verbose", "callbacks", "tags", "metadata"),
+    "extras",
+)
+
+
 class EnforcedTool(BaseTool):
     """What `enforce` returns; models, LangGraph and callbacks cannot distinguish it from the tool inside."""
 
@@ -61,16 +67,8 @@ class EnforcedTool(BaseTool):
         register_checkpoint_types()
         contract = _contract_of(tool)
         super().__init__(
-            name=tool.name,
-            description=tool.description,
             args_schema=tool.args_schema if tool.args_schema is not None else contract.to_dict()["input"],
-            response_format=tool.response_format,
-            return_direct=tool.return_direct,
-            verbose=tool.verbose,
-            callbacks=tool.callbacks,
-            tags=tool.tags,
-            metadata=tool.metadata,
-            extras=tool.extras,
+            **{name: getattr(tool, name) for name in _COPIED},
         )
         self._inner = tool
         self._contract = contract
@@ -169,11 +167,7 @@ def _refused(error: SkillInputError) -> Iterator[None]:
 
 
 # The schema that LangChain sends for `Tool`, its oldest kind of tool, which takes one text and has no schema.
-_ONE_TEXT = {
-    "type": "object",
-    "required": ["__arg1"],
-    "properties": {"__arg1": {"title": "__arg1", "type": "string"}},
-}
+_ONE_TEXT = {"type": "object", "required": ["__arg1"], "properties": {"__arg1": {"title": "__arg1", "type": "string"}}}
 
 
 def _contract_of(tool: BaseTool) -> Contract:

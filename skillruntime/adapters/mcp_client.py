@@ -169,20 +169,19 @@ def _write(directory: Path, files: Mapping[str, bytes]) -> None:
         fresh.rename(directory)
 
 
+# The annotations of a contract for which MCP's tools have a hint.
+_HINTED = ("read_only", "idempotent", "destructive", "open_world")
+
+
 def _contract_of(tool: types.Tool, name: str) -> Contract:
     hints = tool.annotations
-    annotations = {
-        "read_only": hints and hints.read_only_hint,
-        "idempotent": hints and hints.idempotent_hint,
-        "destructive": hints and hints.destructive_hint,
-        "open_world": hints and hints.open_world_hint,
-    }
+    stated = {name: getattr(hints, f"{name}_hint", None) for name in _HINTED}
     document: dict[str, Any] = {
         "name": name,
         "description": tool.description or tool.title or tool.name,
         # The server itself decides what it takes for a date, as behind the proxy.
         "input": without_formats(tool.input_schema, described=True),
-        "annotations": {key: value for key, value in annotations.items() if value is not None},
+        "annotations": {name: value for name, value in stated.items() if value is not None},
     }
     if tool.output_schema is not None:
         document["output"] = without_formats(tool.output_schema)

@@ -14,7 +14,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -203,14 +203,7 @@ def to_agent_framework_runner(shell: SandboxShell) -> Callable[..., Any]:
     async def run(skill: Any, script: Any, args: dict[str, Any] | list[str] | None = None) -> str:
         path, directory = Path(script.full_path), Path(skill.path)
         words = tuple(map(str, args)) if isinstance(args, list) else ()
-        own = SandboxShell(
-            shell.workspace,
-            shell.sandbox,
-            shell.network,
-            shell.environment,
-            (*shell.readable, directory.resolve()),
-            shell.limits,
-        )
+        own = replace(shell, readable=(*shell.readable, directory.resolve()))
         stdin = json.dumps(args).encode() if isinstance(args, dict) else b""
         done = await own.run((*interpreter_of(path), str(path.resolve()), *words), stdin=stdin)
         text = done.stdout.decode("utf-8", "replace")

@@ -47,6 +47,13 @@ NOTES = "skillruntime"
 
 OpenAIInterface = Literal["chat", "responses"]
 
+_HINTS = {
+    "read_only": "readOnlyHint",
+    "idempotent": "idempotentHint",
+    "destructive": "destructiveHint",
+    "open_world": "openWorldHint",
+}
+
 
 def to_openai(contract: Contract, *, name: str | None = None, api: OpenAIInterface = "chat") -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
@@ -87,13 +94,8 @@ def to_mcp(contract: Contract, *, name: str | None = None, with_notes: bool = Fa
         if with_notes and _admits_notes(contract):
             # Without `properties` too: `additionalProperties` may be the schema of the skill's own values.
             document["outputSchema"]["properties"] = {**output.get("properties", {}), NOTES: {"type": "object"}}
-    hints = {
-        "readOnlyHint": contract.annotations.get("read_only"),
-        "idempotentHint": contract.annotations.get("idempotent"),
-        "destructiveHint": contract.annotations.get("destructive"),
-        "openWorldHint": contract.annotations.get("open_world"),
-    }
-    if known := {name: bool(value) for name, value in hints.items() if value is not None}:
+    stated = ((hint, contract.annotations.get(name)) for name, hint in _HINTS.items())
+    if known := {hint: bool(value) for hint, value in stated if value is not None}:
         document["annotations"] = known
     return document
 

@@ -16,14 +16,16 @@ from skillruntime.catalog.offering import (
     as_reference,
     candidates,
     checked,
+    diagnostics_of_view,
     metadata_of,
+    newest_in,
     next_of_name,
     no_version,
     offered_of,
     settled,
     several,
 )
-from skillruntime.catalog.precedence import by_name, newest, rank, version_of
+from skillruntime.catalog.precedence import by_name, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
@@ -286,10 +288,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         before = self._admits
         others = next_of_name(self._rivals, before, keeps)
-        view = self._view(Filtered(self._entries, keeps, others), Filtered(self._beside, keeps), self._rivals)
+        view = self._view(
+            Filtered(self._entries, keeps, others),
+            Filtered(self._beside, keeps),
+            lambda entry: before(entry) and keeps(entry),
+            lambda whole: whole.view(visible, namespaces=scopes, grants=granted),
+        )
         view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
-        view._admits = lambda entry: before(entry) and keeps(entry)
-        view._origin = (self, lambda whole: whole.view(visible, namespaces=scopes, grants=granted))
         view._searched = self._searched or self
         view._numbers = self._numbers
         return view
@@ -397,19 +402,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         base, at, stated = name.rpartition("@")
         if not at or not stated.strip() or not (base in self._rivals or base in self._entries or base in self.shadowed):
             return None
-        from skillruntime.contract.versions import VersionRange  # imported only if a range is used
-
-        try:
-            wanted = VersionRange.parse(stated)
-        except ValueError:
-            return None
-        found = candidates(base, self._entries, self._rivals, self.shadowed)
-        fitting = [(version, entry) for version, entry in found if version and version in wanted]
-        if not fitting:
-            return None
-        best = newest(((version, entry.root.trusted) for version, entry in fitting), releases_first=False)
-        chosen = fitting[best][1]
-        return chosen if self._admits(chosen) else None
+        chosen = newest_in(stated, base, self._entries, self._rivals, self.shadowed)
+        return chosen if chosen is not None and self._admits(chosen) else None
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
@@ -417,38 +411,34 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view = self._view(
             {name: entry for name, entry in self._entries.items() if keeps(entry)},
             {name: entry for name, entry in self._beside.items() if keeps(entry)},
-            self._rivals,
+            lambda entry: before(entry) and keeps(entry),
+            lambda whole: whole._visible(keeps),
         )
-        view._admits = lambda entry: before(entry) and keeps(entry)
         view._searched = self._searched
-        view._origin = (self, lambda whole: whole._visible(keeps))
         return view
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""
         entries, beside, rivals = settled(self._entries, self._beside, self._rivals, self._admits, keeps)
-        view = self._view(entries, beside, rivals)
-        view._admits = self._admits
-        view._origin = (self, lambda whole: whole._selected(keeps))
+        view = self._view(entries, beside, self._admits, lambda whole: whole._selected(keeps))
+        view._rivals = rivals
         return view
 
     def _view(
-        self, entries: Mapping[str, Entry], beside: Mapping[str, Entry], rivals: dict[str, tuple[Entry, ...]]
+        self,
+        entries: Mapping[str, Entry],
+        beside: Mapping[str, Entry],
+        admits: Callable[[Entry], bool],
+        again: Callable[[SkillCatalog], SkillCatalog],
     ) -> SkillCatalog:
+        """Return the view of these entries; *again* makes it of this catalog as it is after a refresh."""
         view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
-        view._rank = self._rank
-        view._entries, view._beside, view._rivals = entries, beside, rivals
+        view._rank, view._admits, view._origin = self._rank, admits, (self, again)
+        view._entries, view._beside, view._rivals = entries, beside, self._rivals
         view._snapshots, view._recorded = self._snapshots, self._recorded
-
-        def diagnose() -> Iterator[Diagnostic]:
-            shown = {entry.file for names in (entries, beside) for entry in names.values()}
-            shown.update(each.path for each in view.shadowed.values())
-            skills = (entry.file for snapshot in self._snapshots for entry in snapshot.entries if entry.name)
-            hidden = set(skills) - shown
-            found = (each for each in self.diagnostics if hidden.isdisjoint((each.path, *each.related)))
-            return (each for each in found if each.rule != "frozen-missing")  # no view can say whose skill it was
-
-        view._diagnose = diagnose
+        view._diagnose = lambda: diagnostics_of_view(
+            self.diagnostics, self._snapshots, (*entries.values(), *beside.values()), view.shadowed.values()
+        )
         return view
 
 

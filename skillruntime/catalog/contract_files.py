@@ -92,14 +92,8 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
             continue
         callable_name = f"{name}/{tool}"
         if callable_name in found.contracts or callable_name in found.broken:
-            _report(
-                found,
-                directory,
-                path,
-                "contract-twice",
-                f"ignored, because {callable_name} is already defined",
-                Severity.WARNING,
-            )
+            what = f"ignored, because {callable_name} is already defined"
+            _report(found, directory, path, "contract-twice", what, Severity.WARNING)
             continue
         _read(found, directory, path, callable_name)
 

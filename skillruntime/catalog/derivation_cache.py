@@ -19,20 +19,17 @@ from skillruntime.derive import Derivation, derive
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.state import Neighbours
 
-__all__ = ["derive_cached", "derive_known"]
+__all__ = ["derive_known"]
 
 _DIRECTORY = "derived"
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_FILES = 50_000  # 5,600 scripts are in 10,000 real skills
 
 
-def derive_cached(source: bytes, *, path: str, neighbours: Neighbours) -> Derivation | None:
-    """Return what `derive` does, from the file of an earlier process if there is one."""
-    return derive_known(source, path=path, neighbours=neighbours)[0]
-
-
 def derive_known(source: bytes, *, path: str, neighbours: Neighbours) -> tuple[Derivation | None, bool]:
-    """Return what `derive_cached` does, and whether it is known to make a usable contract.
+    """Return what `derive` does, and whether it is known to make a usable contract.
+
+    It is read from the file of an earlier process if there is one.
 
     Compiling the contract for that takes as long as reading the script: it is done once, too.
     """

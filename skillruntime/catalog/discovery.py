@@ -17,7 +17,16 @@ from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
-from skillruntime.catalog.root_snapshot import STAMP, DirectoryStamp, Entry, Root, Snapshot, packed_stamp, stamp_at
+from skillruntime.catalog.root_snapshot import (
+    STAMP,
+    DirectoryStamp,
+    Entry,
+    Root,
+    Snapshot,
+    absolute,
+    packed_stamp,
+    stamp_at,
+)
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -113,7 +122,7 @@ def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
     path = root.path if isinstance(root, Root) else root
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"discover takes directories, one by one: discover('skills', 'more-skills'); got {root!r:.80}")
-    return replace(root, path=_absolute(path)) if isinstance(root, Root) else Root(_absolute(path), trusted)
+    return replace(root, path=absolute(path)) if isinstance(root, Root) else Root(absolute(path), trusted)
 
 
 def _require_directories(roots: Iterable[Root]) -> None:
@@ -125,10 +134,6 @@ def _require_directories(roots: Iterable[Root]) -> None:
             )
         if not os.path.isdir(root.path):  # noqa: PTH112
             raise NotADirectoryError(f"{root.path!r} is a file; pass the directory that contains it")
-
-
-def _absolute(path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - importing pathlib would take a third of a start
 
 
 def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
@@ -225,7 +230,7 @@ class _Reading:
             self.take(directory, os.path.basename(directory), name, is_link=is_link)  # noqa: PTH119
             # Another name belongs in another place, and an invalid skill does not hide what is below it.
             if self.problems or len(self.entries) <= number or self.entries[number][:2] != old[:2]:
-                self.forget()
+                self.entries, self.notes, self.problems, self.stamps = [], {}, [], bytearray()
                 return None
             entries[position] = self.entries[number]
             stamps[stamp_at(position)] = self.stamps[stamp_at(number)]
@@ -234,9 +239,6 @@ class _Reading:
                 notes[position] = self.notes[number]
         positions = tuple(sorted({*known.changed, *changed}))
         return replace(known, entries=entries, stamps=bytes(stamps), notes=notes, changed=positions)
-
-    def forget(self) -> None:
-        self.entries, self.notes, self.problems, self.stamps = [], {}, [], bytearray()
 
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
@@ -268,7 +270,7 @@ class _Reading:
             self.report("directory-unreadable", directory, _reason(error))
             return
         # On a case-insensitive file system SKILL.md was already found; `max` prefers the most lower-case name.
-        if other_cases and not self.has_file(directory):
+        if other_cases and not os.path.lexists(f"{directory}/SKILL.md"):
             taken = self.take(directory, os.path.basename(directory), max(other_cases))  # noqa: PTH119
             if taken == _VALID and directory != self.root.path:
                 return
@@ -278,10 +280,6 @@ class _Reading:
             path = prefix + name
             if take(path, name, "SKILL.md", is_link=name in links) != _VALID and not (name in links and _is_loop(path)):
                 deeper.append(path)
-
-    def has_file(self, directory: str) -> bool:
-        """Whether the SKILL.md of *directory* was found before its directory was listed."""
-        return os.path.lexists(f"{directory}/SKILL.md")
 
     def sort_children(self, children: Iterable[os.DirEntry[str]]) -> tuple[list[str], set[str], list[str]]:
         """Return the names of the directories among *children*.

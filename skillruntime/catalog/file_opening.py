@@ -12,17 +12,8 @@ import stat
 from contextlib import suppress
 
 __all__ = [
-    "NO_FOLLOW",
-    "READ_FLAGS",
-    "FileTooLargeError",
-    "Identity",
-    "identity_of",
-    "open_inside",
-    "open_regular",
-    "read_beside",
-    "read_inside",
-    "read_regular",
-    "write_inside",
+    *("NO_FOLLOW", "READ_FLAGS", "FileTooLargeError", "Identity", "identity_of", "open_inside", "open_regular"),
+    *("read_beside", "read_inside", "read_regular", "write_inside"),
 ]
 
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)

@@ -7,6 +7,7 @@ line is lost.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,10 @@ from skillruntime.catalog.frontmatter_repair import repair_block
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter", "repaired_warning"]
+__all__ = [
+    *("MAX_FRONTMATTER", "Frontmatter", "cut", "cut_by_comments", "parse_cut"),
+    *("read_frontmatter", "repaired_warning"),
+]
 
 MAX_FRONTMATTER = 64 * 1024
 """Bytes within which the closing ``---`` must come; the longest of 34,434 real frontmatters is far shorter."""
@@ -106,7 +110,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         for key, line, column in document.duplicates:
             message = f"the key {key!r} appears twice; the last value is used"
             found.append(_warning("duplicate-key", path, message, line + above, column))
-        found.extend(_cut_by_comments(document, block, path, above))
+        found.extend(cut_by_comments(document, block, path, above))
     except YamlFault as fault:
         repaired = repair_block(block)
         fields = repaired.fields or None
@@ -211,20 +215,21 @@ def _without_controls(block: str, path: str, first_line: int, found: list[Diagno
     return _CONTROL.sub("", block)
 
 
-def _cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -> list[Diagnostic]:
-    """Report values that end because `` #`` begins a comment, which authors rarely intend."""
+def cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -> Iterator[Diagnostic]:
+    """Yield a warning for each value that ends because `` #`` begins a comment, which authors rarely intend.
+
+    *above* is how many lines of the file precede *block*.
+    """
     lines = block.split("\n")
-    found: list[Diagnostic] = []
+    # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
     for key in ("name", "description"):
-        if (key,) not in document.plain:
-            continue
-        line, column = document.values[key,]
-        comment = lines[line - 1].find(" #", column - 1) if line <= len(lines) else -1
-        if comment >= 0:
-            message = f"the {key} ends before ' #', which begins a comment"
-            hint = "put the value in quotes if the rest belongs to it"
-            found.append(_warning("cut-by-comment", path, message, line + above, comment + 2, hint))
-    return found
+        if (key,) in document.plain:
+            line, column = document.values[key,]
+            comment = lines[line - 1].find(" #", column - 1) if line <= len(lines) else -1
+            if comment >= 0:
+                message = f"the {key} ends before ' #', which begins a comment"
+                hint = "put the value in quotes if the rest belongs to it"
+                yield _warning("cut-by-comment", path, message, line + above, comment + 2, hint)
 
 
 def _no_frontmatter(text: str, path: str) -> Diagnostic:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.file_opening import read_inside, read_regular
-from skillruntime.catalog.root_snapshot import Root, Snapshot
+from skillruntime.catalog.root_snapshot import Root, Snapshot, absolute
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -274,7 +274,7 @@ def _matching(root: Root) -> int:
 def _site_directories(environment: str | os.PathLike[str] | None) -> list[str]:
     if environment is None:
         return list(dict.fromkeys(os.path.abspath(path) for path in sys.path if path and os.path.isdir(path)))  # noqa: PTH100, PTH112
-    base = os.path.abspath(os.path.expanduser(os.fsdecode(environment)))  # noqa: PTH100, PTH111
+    base = absolute(environment)
     if not os.path.isdir(base):  # noqa: PTH112
         raise FileNotFoundError(f"There is no virtual environment {base!r}")
     places = [f"{base}/Lib/site-packages", f"{base}/site-packages"]  # Windows; PyPy before 3.8

@@ -1,4 +1,4 @@
-"""Diagnostics as text, JSON, GitHub annotations and SARIF. Pure."""
+"""Diagnostics as GitHub annotations and SARIF. Pure."""
 
 from __future__ import annotations
 
@@ -9,21 +9,10 @@ from typing import Any
 from skillruntime.catalog.skill_lint import RULES
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["REPORTS", "to_github", "to_json", "to_sarif", "to_text"]
+__all__ = ["to_github", "to_sarif"]
 
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
 _SARIF = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
-
-
-def to_text(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
-    """Return one line for each finding: ``path:line:column: severity: message; hint [rule]``."""
-    return "\n".join(str(each).replace(f"{root.rstrip('/')}/", "", 1) if root else str(each) for each in diagnostics)
-
-
-def to_json(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
-    """Return a JSON array of findings; paths below *root* are relative to it."""
-    documents = [{**each.to_dict(), "path": _relative(each.path, root)} for each in diagnostics]
-    return json.dumps(documents, ensure_ascii=False, indent=2)
 
 
 def to_github(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
@@ -39,21 +28,12 @@ def to_sarif(diagnostics: Sequence[Diagnostic], root: str = "", *, version: str 
     """Return a SARIF 2.1.0 log with one run, for code scanners; *version* is this library's."""
     rules = sorted({each.rule for each in diagnostics} | set(RULES))
     run = {
-        "tool": {
-            "driver": {
-                "name": "skillruntime",
-                "version": version,
-                "rules": [_sarif_rule(rule) for rule in rules],
-            }
-        },
+        "tool": {"driver": {"name": "skillruntime", "version": version, "rules": list(map(_sarif_rule, rules))}},
         "columnKind": "unicodeCodePoints",
         "results": [_sarif_result(each, rules.index(each.rule), root) for each in diagnostics],
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
-
-
-REPORTS = {"text": to_text, "json": to_json, "github": to_github, "sarif": to_sarif}
 
 
 def _github_line(diagnostic: Diagnostic, root: str) -> str:

@@ -22,34 +22,8 @@ MAX_FILE = 256 * 1024 * 1024
 _SKIPPED = frozenset({".git", "node_modules"})  # as `npx skills` does
 # What running a skill leaves in its directory; `npx skills` counts these if they are there.
 _LEFT_BEHIND = ("__pycache__/", ".DS_Store")
-_OPENERS = (
-    "_",
-    "-",
-    ",",
-    ";",
-    ":",
-    "!",
-    "?",
-    ".",
-    "'",
-    '"',
-    "(",
-    ")",
-    "[",
-    "]",
-    "{",
-    "}",
-    "@",
-    "*",
-    "/",
-    "\\",
-    "&",
-    "#",
-)
-_RANKS = {
-    character: rank
-    for rank, character in enumerate((" ", *_OPENERS, *"%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"))
-}
+_ORDER = r""" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"""
+_RANKS = {character: rank for rank, character in enumerate(_ORDER)}
 
 
 @dataclass(frozen=True, slots=True)

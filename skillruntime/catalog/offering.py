@@ -11,7 +11,7 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
-from skillruntime.catalog.precedence import Names, settle, version_of
+from skillruntime.catalog.precedence import Names, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
@@ -21,18 +21,8 @@ if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 __all__ = [
-    "Granted",
-    "Guard",
-    "admission",
-    "all_diagnostics",
-    "as_reference",
-    "candidates",
-    "checked",
-    "metadata_of",
-    "next_of_name",
-    "no_version",
-    "offered_of",
-    "settled",
+    *("Granted", "Guard", "admission", "all_diagnostics", "as_reference", "candidates", "checked"),
+    *("diagnostics_of_view", "metadata_of", "newest_in", "next_of_name", "no_version", "offered_of", "settled"),
     "several",
 ]
 
@@ -70,6 +60,21 @@ def all_diagnostics(snapshots: Iterable[Snapshot], names: Names, guard: Guard | 
     yield from look_alikes(names.counting.values())
     if guard is not None:
         yield from guard.missing()
+
+
+def diagnostics_of_view(
+    found: Iterable[Diagnostic],
+    snapshots: Iterable[Snapshot],
+    entries: Iterable[Entry],
+    shadowed: Iterable[SkillMetadata],
+) -> Iterator[Diagnostic]:
+    """Yield those of *found* that are about no skill of *snapshots* outside the view of *entries* and *shadowed*."""
+    shown = {*(entry.file for entry in entries), *(each.path for each in shadowed)}
+    skills = (entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name)
+    hidden = set(skills) - shown
+    for each in found:
+        if hidden.isdisjoint((each.path, *each.related)) and each.rule != "frozen-missing":
+            yield each  # of a locked skill that is missing, no view can say whose it was
 
 
 def metadata_of(entry: Entry) -> SkillMetadata:
@@ -111,6 +116,27 @@ def candidates(
             entry = next((each for own in rivals.values() for each in own if each.file == wanted), None)
         found = () if entry is None else (entry,)
     return [(_effective_version(entry), entry) for entry in found]
+
+
+def newest_in(
+    stated: str,
+    name: str,
+    entries: Mapping[str, Entry],
+    rivals: Mapping[str, tuple[Entry, ...]],
+    shadowed: Mapping[str, SkillMetadata],
+) -> Entry | None:
+    """Return the newest skill *name* whose version satisfies the range *stated*; ``None`` if none does."""
+    from skillruntime.contract.versions import VersionRange  # imported only if a range is used
+
+    try:
+        wanted = VersionRange.parse(stated)
+    except ValueError:
+        return None
+    found = candidates(name, entries, rivals, shadowed)
+    fitting = [(version, entry) for version, entry in found if version and version in wanted]
+    if not fitting:
+        return None
+    return fitting[newest(((version, entry.root.trusted) for version, entry in fitting), releases_first=False)][1]
 
 
 def _effective_version(entry: Entry) -> Version | None:

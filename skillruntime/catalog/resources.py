@@ -11,23 +11,12 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
-from skillruntime.catalog.visible_text import is_visible, visible_line, visible_text
+from skillruntime.catalog.visible_text import is_visible, visible_line
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [
-    "CONTRACT_FILES",
-    "MAX_RESOURCES",
-    "MAX_RESOURCE_BYTES",
-    "SCRIPT_SUFFIXES",
-    "Resource",
-    "decode_text",
-    "list_files",
-    "list_resources",
-    "may_have_callables",
-    "media_type",
-    "read_bytes",
-    "read_text",
-    "unclean_path",
+    *("CONTRACT_FILES", "MAX_RESOURCES", "MAX_RESOURCE_BYTES", "SCRIPT_SUFFIXES", "Resource", "decode_text"),
+    *("list_files", "list_resources", "may_have_callables", "media_type", "read_bytes", "unclean_path"),
 ]
 
 MAX_RESOURCES = 2_000
@@ -161,15 +150,6 @@ def _files(directory: str, *, with_hidden_names: bool) -> list[Resource]:
         if not level or left == 0 or len(found) >= MAX_RESOURCES:
             break
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
-
-
-def read_text(directory: str, path: str, *, identity: tuple[int, int] | None = None) -> str:
-    """Return the text of the file *path* in *directory*.
-
-    Raises:
-        ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
-    """
-    return visible_text(decode_text(read_bytes(directory, path, identity=identity), path))
 
 
 def decode_text(data: bytes, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -10,15 +11,8 @@ from typing import NamedTuple
 from skillruntime.diagnostic import Diagnostic
 
 __all__ = [
-    "HIDDEN_FROM_MODEL",
-    "HIDDEN_FROM_USER",
-    "STAMP",
-    "DirectoryStamp",
-    "Entry",
-    "Root",
-    "Snapshot",
-    "packed_stamp",
-    "stamp_at",
+    *("HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "STAMP", "DirectoryStamp", "Entry", "Root", "Snapshot", "absolute"),
+    *("packed_stamp", "stamp_at"),
 ]
 
 HIDDEN_FROM_MODEL = 1
@@ -32,6 +26,11 @@ A program can set the modification time, but not the status change time; on Wind
 
 DirectoryStamp = tuple[str, int, int, int]
 """A directory that was searched for skills: its path, its two change times in nanoseconds, and its inode."""
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return *path* as a `Root` has it: absolute, with the home directory in place of ``~``."""
+    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - importing pathlib would take a third of a start
 
 
 def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from skillruntime.catalog.root_snapshot import Root
+from skillruntime.catalog.root_snapshot import Root, absolute
 
 __all__ = ["PLACES", "standard_roots"]
 
@@ -28,9 +28,9 @@ def standard_roots(
     injections, so a host should ask the user first; if it returns false, the project's roots are left out. Scripts of
     a project are never trusted here; with *trust_user* those of the user's own skills are.
     """
-    own_home = _absolute("~" if home is None else home)
-    roots = [Root(_absolute(path), scope="extra") for path in extra]
-    directories = _project_directories(_absolute(start), own_home)
+    own_home = absolute("~" if home is None else home)
+    roots = [Root(absolute(path), scope="extra") for path in extra]
+    directories = _project_directories(absolute(start), own_home)
     found = [
         Root(f"{directory.rstrip('/')}/{place}", scope="project")
         for directory in directories
@@ -58,12 +58,8 @@ def _project_directories(start: str, home: str) -> list[str]:
             break
         above = os.path.dirname(directory)  # noqa: PTH120
         # Outside a repository, parents such as /tmp may belong to other users.
-        if above == directory or directory == home:
+        if directory in (above, home):
             directories = [start]
             break
         directories.append(above)
     return [directory for directory in directories if directory != home]
-
-
-def _absolute(path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111

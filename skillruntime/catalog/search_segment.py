@@ -49,7 +49,6 @@ _DESCRIPTION = _Field(1.0, 1.8, 0.5, 50)
 _NAME = _Field(0.2, 1.8, 0.5, 4)
 
 _NUMBER_BITS = 24
-_NUMBERS = (1 << _NUMBER_BITS) - 1
 _SCALE = 250 / sum(field.weight * (field.saturation + 1) for field in (_BODY, _DESCRIPTION, _NAME))
 _MAX_COUNT = 127
 _LARGEST_WEIGHT = 63

@@ -68,15 +68,7 @@ class Skill:
     """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
     __slots__ = (
-        "_body",
-        "_check",
-        "_contracts",
-        "_data",
-        "_derive",
-        "_identity",
-        "_parsed",
-        "_pinned",
-        "_written",
+        *("_body", "_check", "_contracts", "_data", "_derive", "_identity", "_parsed", "_pinned", "_written"),
         "metadata",
     )
 

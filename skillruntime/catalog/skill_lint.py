@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.frontmatter import Cut, cut
+from skillruntime.catalog.frontmatter import Cut, cut, cut_by_comments
 from skillruntime.catalog.hidden_text import hidden_text
 from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
@@ -192,16 +192,7 @@ class _Linting:
         for line, column in _uneven_mappings(self.document):
             message = "this mapping is indented differently from the one before it"
             yield self.finding("yaml-indentation", message, (line + self.shift, column), "indent both alike")
-        lines = block.split("\n")
-        # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
-        for key in ("name", "description"):
-            if (key,) in self.document.plain:
-                line, column = self.document.values[key,]
-                comment = lines[line - 1].find(" #", column - 1)
-                if comment >= 0:
-                    message = f"the {key} ends before ' #', which begins a comment"
-                    hint = "put the value in quotes if the rest belongs to it"
-                    yield self.finding("cut-by-comment", message, (line + self.shift, comment + 2), hint)
+        yield from cut_by_comments(self.document, block, self.path, self.shift)
 
     def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
         stated = fields.get("name")

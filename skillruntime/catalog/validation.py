@@ -13,6 +13,7 @@ from skillruntime.catalog.frontmatter import read_frontmatter
 from skillruntime.catalog.hidden_text import hidden_text_of_files
 from skillruntime.catalog.products import product_diagnostics
 from skillruntime.catalog.resources import Resource, list_files, list_resources, read_bytes
+from skillruntime.catalog.root_snapshot import absolute
 from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
@@ -57,7 +58,7 @@ def validate(
     product_diagnostics({}, "", "", chosen)  # an unknown one raises here, even if there is no skill
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"validate takes the path of a skill or of a directory of skills; got {path!r:.80}")
-    start = os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111
+    start = absolute(path)
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
         return [_validate_file(start, count, chosen)]
     found = [_validate_file(file, count, chosen) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]

@@ -94,31 +94,23 @@ def _check_length(document: Any) -> None:
         )
 
 
-def _cleaned(value: Any, clean: Callable[[str], str], depth: int) -> Any:
-    if depth == 0 or not isinstance(value, Mapping | list):
-        return value
-    if isinstance(value, list):
-        return [_cleaned(item, clean, depth - 1) for item in value]
-    made = {}
-    for key, item in value.items():
-        if isinstance(item, str) and (key in _WORDS or str(key).startswith("x-")):
-            made[key] = clean(item)
-        elif key == "examples":
-            made[key] = _cleaned_all(item, clean, depth - 1)
-        else:
-            made[key] = item if key in _VALUES else _cleaned(item, clean, depth - 1)
-    return made
-
-
-def _cleaned_all(value: Any, clean: Callable[[str], str], depth: int) -> Any:
-    """Return an example with every text in it cleaned: nothing is checked against it."""
-    if isinstance(value, str):
+def _cleaned(value: Any, clean: Callable[[str], str], depth: int, *, is_example: bool = False) -> Any:
+    """Return *value* with its words cleaned; of an example every text, for nothing is checked against it."""
+    if is_example and isinstance(value, str):
         return clean(value)
     if depth == 0 or not isinstance(value, Mapping | list):
         return value
     if isinstance(value, list):
-        return [_cleaned_all(item, clean, depth - 1) for item in value]
-    return {key: _cleaned_all(item, clean, depth - 1) for key, item in value.items()}
+        return [_cleaned(item, clean, depth - 1, is_example=is_example) for item in value]
+    made = {}
+    for key, item in value.items():
+        if isinstance(item, str) and (key in _WORDS or str(key).startswith("x-")):
+            made[key] = clean(item)
+        elif key in _VALUES and not is_example:
+            made[key] = item
+        else:
+            made[key] = _cleaned(item, clean, depth - 1, is_example=is_example or key == "examples")
+    return made
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:

@@ -24,15 +24,8 @@ from collections import Counter
 from functools import cache
 
 __all__ = [
-    "framed",
-    "hidden_characters",
-    "is_visible",
-    "listed_kinds",
-    "skeleton",
-    "visible_json",
-    "visible_line",
-    "visible_text",
-    "without_tag",
+    *("framed", "hidden_characters", "is_visible", "listed_kinds", "skeleton", "visible_json", "visible_line"),
+    *("visible_text", "without_tag"),
 ]
 
 # Escape sequences of ECMA-48 (5.4: CSI; 5.6: command strings such as OSC, which set titles and links), in the 7-bit and

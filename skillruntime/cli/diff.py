@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.catalog import to_github
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
 from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
+from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -80,9 +83,8 @@ def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> N
     # Exit 1 means "the version is too low", not "something changed": a build may contain breaking changes on purpose.
     ok = all(each.ok for each in compared)
     if github:
-        for each in compared:
-            for line in _annotations(each):
-                click.echo(line)
+        if annotations := [annotation for each in compared for annotation in _annotations(each)]:
+            click.echo(to_github(annotations))
     else:
         document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
         print_result(document, lambda console: _draw(console, compared), as_json=as_json)
@@ -156,28 +158,19 @@ def _advice(each: _Compared) -> str:
     return f"the version must be at least {each.required}, not {each.new_version or 'absent'}"
 
 
-def _annotations(each: _Compared) -> list[str]:
-    """Return the workflow commands that GitHub shows as annotations of the file."""
-    lines = []
+def _annotations(each: _Compared) -> Iterator[Diagnostic]:
+    """Yield what GitHub shows as annotations of the file."""
     for change in each.verdict.changes:
         # A reviewer need not see a patch.
         if change.bump < Bump.MINOR:
             continue
-        level = "error" if not each.ok and change.bump is each.verdict.bump else "notice"
+        severity = Severity.ERROR if not each.ok and change.bump is each.verdict.bump else Severity.ADVICE
         counterexample = (
             ""
             if change.counterexample is NO_COUNTEREXAMPLE
             else f" Counterexample: {short(change.counterexample, 200)}"
         )
-        text = _escaped(f"{change.side} {change.path}: {change.why}.{counterexample}")
-        title = _escaped(f"{each.name}: {change.bump} change", more=True)
-        lines.append(f"::{level} file={_escaped(each.file, more=True)},title={title}::{text}")
+        text = f"{change.side} {change.path}: {change.why}.{counterexample}"
+        yield Diagnostic(f"{each.name}: {change.bump} change", severity, each.file, text)
     if not each.ok:
-        lines.append(f"::error file={_escaped(each.file, more=True)},title=Version too low::{_escaped(_advice(each))}")
-    return lines
-
-
-def _escaped(text: str, *, more: bool = False) -> str:
-    # GitHub's toolkit escapes in this order: "%" first, or the escapes themselves would be escaped.
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return text.replace(":", "%3A").replace(",", "%2C") if more else text
+        yield Diagnostic("Version too low", Severity.ERROR, each.file, _advice(each))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cli.output import fail, json_option, print_result
-from skillruntime.cli.skill_templates import KINDS, files_of
 from skillruntime.errors import InvalidSkillError
 
 if TYPE_CHECKING:
@@ -22,13 +21,15 @@ __all__ = ["command"]
 # Agent Skills format, "name": lower-case letters, digits and hyphens, at most 64, no hyphen at an end or twice.
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NAME = 64
+_TEMPLATES = Path(__file__).parent / "skill_templates"
+"""A directory of files for each kind of skill; each kind works as it is written, and its test shows what works."""
 
 
 @click.command("new")
 @click.argument("name")
 @click.option(
     "--kind",
-    type=click.Choice(KINDS),
+    type=click.Choice(["script", "function", "instructions"]),
     default="script",
     show_default=True,
     help="What the skill is: a script it brings, a Python function of your program, or instructions only.",
@@ -55,7 +56,7 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
     try:
         # Fails where it exists: a command that creates must not replace somebody's work.
         directory.mkdir(parents=True)
-        files = files_of(kind, name)
+        files = _files_of(kind, name)
         for path, text in files.items():
             file = directory / path
             file.parent.mkdir(exist_ok=True)
@@ -76,6 +77,17 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
 
     document = {"name": name, "kind": kind, "directory": str(directory), "files": list(files), "next": following}
     print_result(document, draw, as_json=as_json)
+
+
+def _files_of(kind: str, name: str) -> dict[str, str]:
+    """Return the files of a new skill of *kind*, by their paths in its directory."""
+    title = name.replace("-", " ").capitalize()
+    found = {}
+    for file in sorted((_TEMPLATES / kind).rglob("*.template")):
+        # Not str.format: the templates are full of braces.
+        text = file.read_text(encoding="utf-8").replace("{name}", name).replace("{title}", title)
+        found[file.relative_to(_TEMPLATES / kind).as_posix().removesuffix(".template")] = text
+    return found
 
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:

@@ -19,20 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "EXIT_FAILED",
-    "EXIT_OK",
-    "EXIT_TRY_AGAIN",
-    "EXIT_USAGE",
-    "draw_response",
-    "echo",
-    "exit_code",
-    "fail",
-    "json_option",
-    "make_streams_safe",
-    "print_result",
-    "print_rows",
-    "to_json",
-    "writable",
+    *("EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "draw_response", "echo", "exit_code", "fail"),
+    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_json", "writable"),
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3

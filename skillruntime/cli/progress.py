@@ -20,11 +20,7 @@ _Item = TypeVar("_Item")
 
 
 def with_progress(
-    items: Iterable[_Item],
-    description: str,
-    *,
-    out: Console | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    items: Iterable[_Item], description: str, *, out: Console | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[_Item]:
     """Yield *items*; after a second, a bar shows how many are done, and is erased at the end.
 

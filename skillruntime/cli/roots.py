@@ -49,9 +49,8 @@ def catalog_options(command: _Command) -> _Command:
     bundled = click.option(
         "--bundled",
         is_flag=True,
-        # Kept in the context, so that the commands need not pass it on: only open_catalog reads it.
         expose_value=False,
-        callback=_remember_bundled,
+        callback=_remember,
         help="Add the skills that come with skillruntime.",
     )
     frozen = click.option(
@@ -60,21 +59,21 @@ def catalog_options(command: _Command) -> _Command:
         flag_value="stamps",
         type=click.Choice(["stamps", "full"]),
         expose_value=False,
-        callback=_remember_frozen,
+        callback=_remember,
         help="Only skills that the lockfile pins; --frozen=full hashes every file.",
     )
     lockfile = click.option(
         "--lockfile",
         type=click.Path(dir_okay=False),
         expose_value=False,
-        callback=_remember_lockfile,
+        callback=_remember,
         help="The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
     )
     installed = click.option(
         "--installed",
         is_flag=True,
         expose_value=False,
-        callback=_remember_installed,
+        callback=_remember,
         help="Add the skills in installed packages; they are never trusted.",
     )
     trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without asking.")
@@ -102,10 +101,9 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
         if place.is_dir()
     ]
     context = click.get_current_context(silent=True)
-    wants_bundled = context is not None and context.meta.get(_BUNDLED, False)
-    if wants_bundled and bundled is not None and not any(root.scope == "bundled" for root in roots):
-        roots.append(Root(str(bundled), True, "bundled"))
     meta = context.meta if context is not None else {}
+    if meta.get(_BUNDLED) and bundled is not None and not any(root.scope == "bundled" for root in roots):
+        roots.append(Root(str(bundled), True, "bundled"))
     frozen = meta.get(_FROZEN)
     # A lockfile that is named is used: the skills would otherwise look verified without being so.
     lockfile = meta.get(_LOCKFILE) or (LOCK_FILE if frozen else None)
@@ -156,20 +154,9 @@ def _typed(*words: str) -> str:
     return shlex.join(["skillruntime", *words, *options])
 
 
-def _remember_bundled(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    context.meta[_BUNDLED] = value
-
-
-def _remember_installed(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    context.meta[_INSTALLED] = value
-
-
-def _remember_frozen(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    context.meta[_FROZEN] = value
-
-
-def _remember_lockfile(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    context.meta[_LOCKFILE] = value
+def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    # Kept in the context, so that the commands need not pass it on: only open_catalog reads it.
+    context.meta[f"skillruntime.{parameter.name}"] = value
 
 
 def _is_same(place: Path, other: Path | None) -> bool:

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.contract_findings import CHECKED, contract_findings
-from skillruntime.cli.output import (
-    EXIT_FAILED,
-    console,
-    draw_diagnostics,
-    fail,
-    json_option,
-    print_result,
-    writable,
-)
+from skillruntime.cli.output import EXIT_FAILED, console, draw_diagnostics, fail, json_option, print_result, writable
 from skillruntime.cli.progress import with_progress
 from skillruntime.cli.terminal_text import without_controls
 from skillruntime.diagnostic import Diagnostic, Severity

@@ -20,14 +20,8 @@ from skillruntime.contract.strict_json import LITERAL_DECODER, TOO_DEEP, Unreada
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 __all__ = [
-    "CALL_MARK",
-    "FINISHED",
-    "Parsed",
-    "cut_off",
-    "fail",
-    "looks_like_container",
-    "parse_arguments",
-    "parse_container",
+    *("CALL_MARK", "FINISHED", "Parsed", "cut_off", "fail", "looks_like_container"),
+    *("parse_arguments", "parse_container"),
 ]
 
 MAX_CHARACTERS = 10_000_000

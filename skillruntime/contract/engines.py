@@ -164,13 +164,7 @@ class ReferenceEngine:
     """
 
     def __init__(
-        self,
-        document: Any,
-        *,
-        dialect: str,
-        resources: Mapping[str, Any],
-        assert_formats: bool,
-        bounded: bool = False,
+        self, document: Any, *, dialect: str, resources: Mapping[str, Any], assert_formats: bool, bounded: bool = False
     ) -> None:
         import jsonschema  # slow to import, and needed only where the fast engine is missing or a test asks for it
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -68,8 +68,6 @@ _RANGE = {
     "multipleOf": "is not a multiple of",
 }
 _UNIT = {"minLength": " characters", "maxLength": " characters"}
-
-Hidden = Callable[[Path, Any], bool]
 
 
 def explain(violations: Iterable[Violation], schema: Schema | None = None) -> list[SkillError]:

@@ -53,11 +53,7 @@ class Bounds:
 
 
 def measure(
-    document: Mapping[str, Any] | bool,
-    *,
-    resources: Mapping[str, Any] | None = None,
-    dialect: str = "",
-    base: str = "",
+    document: Mapping[str, Any] | bool, *, resources: Mapping[str, Any] | None = None, dialect: str = "", base: str = ""
 ) -> Bounds:
     """Return the bounds of the schema *document*, with references that are read as `References` reads them.
 

@@ -14,13 +14,8 @@ from functools import total_ordering
 from typing import Any
 
 __all__ = [
-    "Version",
-    "VersionRange",
-    "VersionReading",
-    "check_skill_compatibility",
-    "read_version",
-    "same_line",
-    "satisfies",
+    *("Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version"),
+    *("same_line", "satisfies"),
 ]
 
 _MAX_LENGTH = 256

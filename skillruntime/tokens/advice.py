@@ -108,29 +108,16 @@ def _description(name: str, description: str, path: str, count: Callable[[str], 
     if opener:
         rest = rest[opener.end() :]
     rest = re.sub(rf"^{spoken}\s*[.:,]\s*", "", rest, flags=re.IGNORECASE)
+    when = "every conversation"
     if (saved := tokens - count(rest)) > 0 and rest != description:
         opening = _quoted(description[: len(description) - len(rest)])
-        yield Advice(
-            "description-repeats-name",
-            name,
-            path,
-            None,
-            saved,
-            "every conversation",
-            f"the description opens with {opening}, which only repeats the name",
-            "start with what it does, then when to use it",
-        )
+        message = f"the description opens with {opening}, which only repeats the name"
+        hint = "start with what it does, then when to use it"
+        yield Advice("description-repeats-name", name, path, None, saved, when, message, hint)
     if tokens > _DESCRIPTION * 6 // 5:
-        yield Advice(
-            "description-long",
-            name,
-            path,
-            None,
-            tokens - _DESCRIPTION,
-            "every conversation",
-            f"the description is {tokens:,} tokens; the format suggests about {_DESCRIPTION}",
-            "keep what it does, when to use it and the words that users say; move the rest to the body",
-        )
+        message = f"the description is {tokens:,} tokens; the format suggests about {_DESCRIPTION}"
+        hint = "keep what it does, when to use it and the words that users say; move the rest to the body"
+        yield Advice("description-long", name, path, None, tokens - _DESCRIPTION, when, message, hint)
 
 
 def _body(name: str, body: str, path: str, count: Callable[[str], int], first_line: int) -> Iterator[Advice]:
@@ -143,28 +130,16 @@ def _body(name: str, body: str, path: str, count: Callable[[str], int], first_li
         (tokens, section) for tokens, section in parts if tokens >= _SECTION and _is_movable(section, tokens, total)
     ]
     movable.sort(key=lambda part: (-part[0], part[1].line))
+    when = "each activation"
     for tokens, section in movable[:5]:  # more than five per skill would bury the large ones
-        yield Advice(
-            "section-to-reference",
-            name,
-            path,
-            section.line + first_line - 1,
-            tokens - _POINTER,
-            "each activation",
-            f"the section {_quoted(section.title)} is {tokens:,} of the body's {total:,} tokens",
-            f"move it to references/{_slug(section.title)}.md and leave one line that says when to read it",
-        )
+        line = section.line + first_line - 1
+        message = f"the section {_quoted(section.title)} is {tokens:,} of the body's {total:,} tokens"
+        hint = f"move it to references/{_slug(section.title)}.md and leave one line that says when to read it"
+        yield Advice("section-to-reference", name, path, line, tokens - _POINTER, when, message, hint)
     if total > _BODY and not movable:
-        yield Advice(
-            "body-long",
-            name,
-            path,
-            None,
-            total - _BODY,
-            "each activation",
-            f"the body is {total:,} tokens; the format recommends fewer than {_BODY:,}",
-            "split it: keep what every use needs, move the rest to references/",
-        )
+        message = f"the body is {total:,} tokens; the format recommends fewer than {_BODY:,}"
+        hint = "split it: keep what every use needs, move the rest to references/"
+        yield Advice("body-long", name, path, None, total - _BODY, when, message, hint)
 
 
 def _whole_sections(body: str) -> list[Section]:
@@ -206,34 +181,21 @@ def _share_looked_up(text: str) -> float:
 def _schema(
     skill: str, tool: str, schema: Mapping[str, Any], path: str, count: Callable[[str], int]
 ) -> Iterator[Advice]:
+    when = "every request"
     for where, description in _descriptions(schema, ""):
-        limit = _PARAMETER if where else _DESCRIPTION
+        limit, rule = (_PARAMETER, "parameter") if where else (_DESCRIPTION, "tool")
         if (tokens := count(description)) > limit:
-            yield Advice(
-                "parameter-description-long" if where else "tool-description-long",
-                skill,
-                path,
-                None,
-                tokens - limit,
-                "every request",
-                f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}",
-                f"keep what the model needs to decide; move the rest to {FOR_PEOPLE[1]}, which is not sent to it",
-            )
+            message = f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}"
+            hint = f"keep what the model needs to decide; move the rest to {FOR_PEOPLE[1]}, which is not sent to it"
+            yield Advice(f"{rule}-description-long", skill, path, None, tokens - limit, when, message, hint)
     sent = for_model(schema)
     # Short schemas are left alone: there the ratio says nothing and the saving is small.
     whole = count(compact_json(sent))
     bare = count(compact_json(_without_descriptions(sent)))
     if whole > 200 and whole - bare > 3 * bare:
-        yield Advice(
-            "schema-descriptions-dwarf",
-            skill,
-            path,
-            None,
-            whole - 3 * bare,
-            "every request",
-            f"the descriptions in {tool} are {whole - bare:,} tokens, its parameters {bare:,}",
-            "say in the tool's description, once, what applies to several parameters",
-        )
+        message = f"the descriptions in {tool} are {whole - bare:,} tokens, its parameters {bare:,}"
+        hint = "say in the tool's description, once, what applies to several parameters"
+        yield Advice("schema-descriptions-dwarf", skill, path, None, whole - 3 * bare, when, message, hint)
 
 
 def _descriptions(schema: Any, where: str) -> Iterator[tuple[str, str]]:

@@ -84,11 +84,7 @@ class TokenLedger:
     _held_texts = 32
 
     def __init__(
-        self,
-        limits: TokenLimits | None = None,
-        *,
-        model: Model = "gpt-4o",
-        read_on: str = "read_on(handle={handle!r})",
+        self, limits: TokenLimits | None = None, *, model: Model = "gpt-4o", read_on: str = "read_on(handle={handle!r})"
     ) -> None:
         """Start with nothing spent. *read_on* is the call by which the model asks for the rest of a text."""
         self.limits = limits or TokenLimits()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
 from skillruntime.tokens.report import SkillCost, TokenReport
 from skillruntime.tokens.strategy import cheaper_from, strategies
@@ -36,7 +37,7 @@ def to_html(report: TokenReport, *, activations: Sequence[int] = (1, 3, 10), tit
     ]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join(part for part in parts if part)
-    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n'
+    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{escape(title)}</title><style>{_style()}</style></head>\n<body><main>\n{body}\n</main></body></html>\n'
 
 
 def _figures(report: TokenReport) -> str:
@@ -176,20 +177,5 @@ def _amount(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-_STYLE = """
-:root{--ground:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#e3e8ed;--bar:#0072b2}
-@media(prefers-color-scheme:dark){:root{--ground:#14181d;--ink:#e8ebee;--soft:#a3adb8;--rule:#2a3037;--bar:#56b4e9}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:46rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.6rem;line-height:1.2;margin:0 0 .25rem}h2{font-size:1.2rem;line-height:1.3;margin:2.5rem 0 .5rem}
-h3{font-size:1rem;margin:1.25rem 0 .25rem}p{margin:.5rem 0}
-.soft{color:var(--soft);font-size:.875rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:1rem;margin-top:1.5rem}
-.figures b{display:block;font-size:1.6rem;line-height:1.2}.figures span{color:var(--soft);font-size:.875rem}
-.row{padding:.4rem 0}.head{display:flex;gap:1rem;justify-content:space-between}
-.head bdi{overflow-wrap:anywhere;min-width:0}.head b{font-variant-numeric:tabular-nums;white-space:nowrap}
-.bar{background:var(--rule);border-radius:3px;height:.5rem}.bar i{display:block;background:var(--bar);border-radius:3px;height:100%;min-width:2px}
-ul{padding-left:1.2rem}li{margin:.4rem 0;overflow-wrap:anywhere}
-@media print{body{background:#fff;color:#000}.row{break-inside:avoid}}
-"""
+def _style() -> str:
+    return (Path(__file__).parent / "html_report.css").read_text("utf-8")

@@ -7,16 +7,16 @@ The last of the contract document's closing questions. ``description`` is for th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "for_people"]
+__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "for_people", "rewritten"]
 
 FOR_PEOPLE = ("$comment", "x-documentation")
 """The keywords of a contract that are written for people."""
 
 _NOT_SENT = frozenset({*FOR_PEOPLE, "$schema", "$id", "title"})
-_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 _VERBATIM = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
 
 
@@ -33,23 +33,28 @@ def for_model(schema: Any) -> Any:
     >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
     {'properties': {'title': {'type': 'string'}}}
     """
+    return rewritten(schema, lambda part: {key: value for key, value in part.items() if key not in _NOT_SENT})
+
+
+def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """Return *schema* with *change* made to it and, before that, to each schema inside it.
+
+    >>> rewritten({"properties": {"title": {"title": "T"}}}, lambda part: {**part, "title": "U"})
+    {'properties': {'title': {'title': 'U'}}, 'title': 'U'}
+    """
     if isinstance(schema, list):
-        return [for_model(part) for part in schema]
+        return [rewritten(part, change) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    kept: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _NOT_SENT:
-            continue
-        # Values are data: a default {"title": ...} is an argument, not an annotation.
-        if key in _VERBATIM:
-            kept[key] = value
-        # The keys of these are names that the author chose, not keywords.
-        elif key in _BY_NAME and isinstance(value, Mapping):
-            kept[key] = {name: for_model(part) for name, part in value.items()}
+        if key in _BY_NAME and isinstance(value, Mapping):
+            # The keys of these are names that the author chose, not keywords.
+            parts[key] = {name: rewritten(part, change) for name, part in value.items()}
         else:
-            kept[key] = for_model(value)
-    return kept
+            # Values are data: a default {"title": ...} is an argument, not an annotation.
+            parts[key] = value if key in _VERBATIM else rewritten(value, change)
+    return change(parts)
 
 
 def for_people(schema: Mapping[str, Any], *, name: str = "") -> str:

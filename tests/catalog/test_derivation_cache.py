@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from skillruntime.catalog import derivation_cache
-from skillruntime.catalog.derivation_cache import derive_cached, derive_known
+from skillruntime.catalog.derivation_cache import derive_known
 from skillruntime.contract import limits
-from skillruntime.derive import derive
+from skillruntime.derive import Derivation, derive
+from skillruntime.derive.interpreter.state import Neighbours
 
 PARSER = """
 import argparse
@@ -17,6 +18,10 @@ p = argparse.ArgumentParser()
 p.add_argument("--mode", choices={choices}, default="a", help="The mode")
 p.parse_args()
 """
+
+
+def derived(source: bytes, *, path: str, neighbours: Neighbours) -> Derivation | None:
+    return derive_known(source, path=path, neighbours=neighbours)[0]
 
 
 def nothing(name: str) -> str | None:
@@ -47,23 +52,23 @@ def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_a_script_is_read_once_by_all_processes(source: bytes, not_derived: Any) -> None:
     """What comes from the file is equal to what was read, whatever the script is."""
-    first = derive_cached(source, path="scripts/go.py", neighbours=nothing)
+    first = derived(source, path="scripts/go.py", neighbours=nothing)
     not_derived()
 
-    assert derive_cached(source, path="scripts/go.py", neighbours=nothing) == first
+    assert derived(source, path="scripts/go.py", neighbours=nothing) == first
     assert first == derive(source, path="scripts/go.py", neighbours=nothing)
 
 
 def test_another_script_and_another_path_are_read(not_derived: Any) -> None:
     """The bytes and the path are the key: the path is in the contract."""
     source = PARSER.format(head="", choices="['a']").encode()
-    derive_cached(source, path="scripts/go.py", neighbours=nothing)
+    derived(source, path="scripts/go.py", neighbours=nothing)
     not_derived()
 
     with pytest.raises(AssertionError, match="read again"):
-        derive_cached(source, path="scripts/other.py", neighbours=nothing)
+        derived(source, path="scripts/other.py", neighbours=nothing)
     with pytest.raises(AssertionError, match="read again"):
-        derive_cached(source + b"\n", path="scripts/go.py", neighbours=nothing)
+        derived(source + b"\n", path="scripts/go.py", neighbours=nothing)
 
 
 def test_a_changed_module_of_the_skill_is_noticed() -> None:
@@ -71,9 +76,9 @@ def test_a_changed_module_of_the_skill_is_noticed() -> None:
     source = PARSER.format(head="from common import MODES", choices="MODES").encode()
     modules = {"common": "MODES = ['a', 'b']"}
 
-    found = [derive_cached(source, path="go.py", neighbours=modules.get)]
+    found = [derived(source, path="go.py", neighbours=modules.get)]
     modules["common"] = "MODES = ['a', 'c']"
-    found.append(derive_cached(source, path="go.py", neighbours=modules.get))
+    found.append(derived(source, path="go.py", neighbours=modules.get))
 
     choices = [each.document["input"]["properties"]["mode"]["enum"] for each in found if each is not None]
     assert choices == [["a", "b"], ["a", "c"]]
@@ -83,11 +88,11 @@ def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The script is read again, and the file replaced."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
     source = PARSER.format(head="", choices="['a']").encode()
-    first = derive_cached(source, path="go.py", neighbours=nothing)
+    first = derived(source, path="go.py", neighbours=nothing)
     (file,) = (tmp_path / "derived").iterdir()
     file.write_bytes(b"xxxx{}")
 
-    assert derive_cached(source, path="go.py", neighbours=nothing) == first
+    assert derived(source, path="go.py", neighbours=nothing) == first
     assert file.stat().st_size > 100
 
 

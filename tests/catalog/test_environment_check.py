@@ -1,8 +1,7 @@
-"""The usual directories, unmet requirements, and watching for changes."""
+"""The usual directories, and unmet requirements."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.environment_check import Surroundings, unmet, unmet_of
 from skillruntime.catalog.scopes import standard_roots
-from skillruntime.catalog.watching import watch
 from skillruntime.errors import SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 
@@ -101,56 +99,6 @@ def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_ski
         "the environment variable KEY is not set",
         "it runs on macos, but this platform is linux",
     )
-
-
-@pytest.mark.anyio
-async def test_changes_are_followed(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """A new catalog for each change of a SKILL.md, nothing for any other."""
-    directory = write_skill("pdf")
-    catalog = discover(tmp_path / "skills")
-
-    async def changes(*directories: str) -> AsyncIterator[None]:
-        assert directories == (str(tmp_path / "skills"),)
-        (directory / "notes.txt").write_text("no skill")
-        yield
-        write_skill("news")
-        yield
-        (directory / "SKILL.md").unlink()
-        yield
-
-    seen = [list(fresh) async for fresh in watch(catalog, changes=changes)]
-
-    assert seen == [["news", "pdf"], ["news"]]
-
-
-@pytest.mark.anyio
-async def test_watchfiles_reports_real_changes(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """With the extra, changes come from the file system itself."""
-    pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
-    import anyio
-
-    write_skill("pdf")
-    catalog = discover(tmp_path / "skills")
-    seen: list[list[str]] = []
-
-    with anyio.fail_after(20):
-        async with anyio.create_task_group() as tasks:
-
-            async def follow() -> None:
-                async for fresh in watch(catalog):
-                    seen.append(list(fresh))
-                    if "news" in fresh:
-                        tasks.cancel_scope.cancel()
-
-            async def edit() -> None:
-                for number in range(1_000):  # until it is seen: when the watch begins is the library's own affair
-                    write_skill("news", f"Edition {number}.")
-                    await anyio.sleep(0.05)
-
-            tasks.start_soon(follow)
-            tasks.start_soon(edit)
-
-    assert seen[-1] == ["news", "pdf"]
 
 
 def test_the_catalog_reports_unmet_requirements(tmp_path: Path, write_skill: WriteSkill) -> None:

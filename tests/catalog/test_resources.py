@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime.catalog import discover
-from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, list_resources, read_bytes, read_text, unclean_path
+from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, decode_text, list_resources, read_bytes, unclean_path
 from skillruntime.errors import ResourceNotFoundError
 
 
@@ -28,6 +28,10 @@ def skill(tmp_path: Path) -> str:
     (directory / "logo.png").write_bytes(b"\x89PNG\0")
     (tmp_path / "secret.txt").write_text("secret")
     return str(directory)
+
+
+def read_text(directory: str, path: str) -> str:
+    return decode_text(read_bytes(directory, path), path)
 
 
 def test_files_are_listed_by_path(skill: str) -> None:

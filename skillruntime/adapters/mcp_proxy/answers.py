@@ -10,20 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, members, replaced, text_of, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message, to_error
+from skillruntime.adapters.mcp_proxy.json_text import Span, members, object_in, replaced, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.messages import Message, to_error, to_result
 
 __all__ = [
-    "INVALID_PARAMS",
-    "REPAIRS_KEY",
-    "changed",
-    "converted_error",
-    "note_fields",
-    "refusal",
-    "tool_error",
-    "tool_result",
-    "with_repairs",
-    "with_state",
+    *("INVALID_PARAMS", "REPAIRS_KEY", "changed", "converted_error", "note_fields", "refusal", "tool_error"),
+    *("tool_result", "with_repairs", "with_state"),
 ]
 
 REPAIRS_KEY = "skillruntime/repairs"
@@ -60,8 +52,7 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
     >>> tool_error(b"7", "Not run.", modern=False)
     b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Not run."}],"isError":true}}'
     """
-    body = to_bytes(tool_result(text, modern=modern))
-    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
+    return to_result(request_id, to_bytes(tool_result(text, modern=modern)))
 
 
 def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
@@ -75,11 +66,8 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
 
     Models see tool execution errors and can send a better call; clients keep protocol errors to themselves (SEP-1303).
     """
-    try:
-        error = decode(message.part("error"))
-    except Malformed:
-        return None
-    if not isinstance(error, dict) or error.get("code") != INVALID_PARAMS or not isinstance(error.get("message"), str):
+    error = object_in(message.part("error"))
+    if error is None or error.get("code") != INVALID_PARAMS or not isinstance(error.get("message"), str):
         return None
     text = error["message"]
     # some servers say what is wrong in `data` alone

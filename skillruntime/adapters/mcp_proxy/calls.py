@@ -61,9 +61,7 @@ class Verdict:
     def outcome(self) -> str:
         if self.faults:
             return "refused"
-        if self.arguments is not None:
-            return "repaired"
-        if self.notes:
+        if self.arguments is not None or self.notes:
             return "repaired"
         return "unchecked" if self.unchecked else "passed"
 

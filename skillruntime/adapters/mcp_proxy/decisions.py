@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from skillruntime.adapters.mcp_proxy.answers import changed, refusal
 from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge, split_state
-from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.json_text import Span, is_json, text_of, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message
+from skillruntime.adapters.mcp_proxy.messages import Message, envelope_of
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
 

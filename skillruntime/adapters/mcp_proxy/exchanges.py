@@ -17,7 +17,7 @@ import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, members, replaced, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_messages
 
 __all__ = ["Exchange", "RunningServer", "new_exchange", "route", "token_of", "with_own_ids"]
 
@@ -104,8 +104,7 @@ async def route(server: RunningServer, line: bytes) -> None:
     """Give a message of the server to the exchange that waits for it, else to the client's listening stream."""
     # What is not JSON, such as a line that a server prints to its stdout, cannot be in any HTTP response.
     with suppress(Malformed):
-        spans = split_batch(line)
-        messages = [read_message(line[a:b]) for a, b in spans] if spans is not None else [read_message(line)]
+        messages, _ = read_messages(line)
         if server.shared:  # 2026-07-28 has no batches, and the messages of one may be for several clients
             for message in messages:
                 await _give(server, message.raw, [message])

@@ -12,16 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 __all__ = [
-    "HOP_BY_HOP",
-    "Headers",
-    "caller_of",
-    "decode_value",
-    "encode_value",
-    "header",
-    "marked",
-    "param_headers",
-    "routing_headers",
-    "without",
+    *("HOP_BY_HOP", "Headers", "caller_of", "decode_value", "encode_value", "header", "marked", "param_headers"),
+    *("routing_headers", "without"),
 ]
 
 Headers = list[tuple[bytes, bytes]]

@@ -10,18 +10,18 @@ from typing import Any
 from skillruntime.adapters.mcp_proxy.json_text import (
     Malformed,
     Span,
-    decode,
     elements,
     members,
+    object_in,
     replaced,
     text_of,
     to_bytes,
 )
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, to_error
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, to_error, to_result
 
 __all__ = [
     *("ENDED", "INVALID_PARAMS", "JOINT", "LISTS", "METHOD_NOT_FOUND", "NAMED", "Question", "capabilities_of"),
-    *("first_answer", "joined_list", "member", "merged_handshake", "object_at", "prefixes_of", "to_result"),
+    *("first_answer", "joined_list", "member", "merged_handshake", "object_at", "prefixes_of"),
 ]
 
 JOINT = "__"
@@ -53,15 +53,8 @@ class Question:
 
     def results(self) -> dict[int, dict[str, Any]]:
         """Return the first result of each server that answered with an object."""
-        found = {}
-        for server, pages in sorted(self.pages.items()):
-            try:
-                result = decode(pages[0].part("result"))
-            except Malformed:
-                continue
-            if isinstance(result, dict):
-                found[server] = result
-        return found
+        firsts = ((server, object_in(pages[0].part("result"))) for server, pages in sorted(self.pages.items()))
+        return {server: result for server, result in firsts if result is not None}
 
 
 def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequence[str]) -> bytes:
@@ -74,7 +67,7 @@ def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequenc
         if not versions:
             return first_answer(question)
         merged: dict[str, Any] = {"protocolVersion": min(versions)}  # the oldest, which all of them read
-        return to_result(question.request, to_bytes(merged | _described(results, names, prefixes)))
+        return to_result(question.request.part("id"), to_bytes(merged | _described(results, names, prefixes)))
     if question.errors or not results:  # the client goes on with the handshake, which more servers know
         text = "Not all of the servers are of revision 2026-07-28"
         return to_error(question.request.part("id"), METHOD_NOT_FOUND, text)
@@ -88,7 +81,7 @@ def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequenc
         "ttlMs": min((each["ttlMs"] for each in results.values() if isinstance(each.get("ttlMs"), int)), default=0),
         "cacheScope": "private",  # a server of the user's own is among them, perhaps
     }
-    return to_result(question.request, to_bytes(merged))
+    return to_result(question.request.part("id"), to_bytes(merged))
 
 
 def joined_list(question: Question, key: str, prefixes: Sequence[str]) -> tuple[bytes, dict[str, tuple[int, str]]]:
@@ -114,7 +107,7 @@ def joined_list(question: Question, key: str, prefixes: Sequence[str]) -> tuple[
     if any(member(page, "resultType") for _, page in pages):
         lifetimes = [int(found) for _, page in pages if (found := member(page, "ttlMs")).isdigit()]
         body += b',"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % min(lifetimes, default=0)
-    return to_result(question.request, b"{" + body + b"}"), owners
+    return to_result(question.request.part("id"), b"{" + body + b"}"), owners
 
 
 def prefixes_of(names: Sequence[str]) -> list[str]:
@@ -179,10 +172,6 @@ def _merge(target: dict[str, Any], source: dict[str, Any]) -> None:
         else:
             # What one of them announces (`listChanged`, say), the client must expect.
             target[key] = target.get(key) or value
-
-
-def to_result(request: Message, body: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request.part("id"), body)
 
 
 def _described(results: dict[int, dict[str, Any]], names: Sequence[str], prefixes: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = [
     *("Malformed", "Span", "decode", "elements", "encode", "in_utf_8", "is_json"),
-    *("members", "replaced", "skip", "text_of", "to_bytes"),
+    *("members", "object_in", "replaced", "skip", "text_of", "to_bytes"),
 ]
 
 Span = tuple[int, int]
@@ -76,12 +76,8 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
     Raises:
         Malformed: it is not an object.
     """
-    position = _after_space(text, start)
-    _expect(text, position, b"{")
-    position = _after_space(text, position + 1)
-    if text[position : position + 1] == b"}":
-        return
-    while True:
+    position = _first_in(text, start, b"{", b"}")
+    while position is not None:
         match = _STRING.match(text, position)
         if match is None:
             raise Malformed(f"no key at byte {position}")
@@ -92,11 +88,7 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
         position = _after_space(text, position + 1)
         end = skip(text, position)
         yield key, (position, end)
-        position = _after_space(text, end)
-        if text[position : position + 1] == b"}":
-            return
-        _expect(text, position, b",")
-        position = _after_space(text, position + 1)
+        position = _next_in(text, end, b"}")
 
 
 def elements(text: bytes, start: int = 0) -> Iterator[Span]:
@@ -108,19 +100,11 @@ def elements(text: bytes, start: int = 0) -> Iterator[Span]:
     Raises:
         Malformed: it is not an array.
     """
-    position = _after_space(text, start)
-    _expect(text, position, b"[")
-    position = _after_space(text, position + 1)
-    if text[position : position + 1] == b"]":
-        return
-    while True:
+    position = _first_in(text, start, b"[", b"]")
+    while position is not None:
         end = skip(text, position)
         yield position, end
-        position = _after_space(text, end)
-        if text[position : position + 1] == b"]":
-            return
-        _expect(text, position, b",")
-        position = _after_space(text, position + 1)
+        position = _next_in(text, end, b"]")
 
 
 def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
@@ -157,6 +141,19 @@ def decode(text: bytes) -> Any:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         raise Malformed(str(error)) from None
+
+
+def object_in(text: bytes) -> dict[str, Any] | None:
+    """Return the object that *text* is; ``None`` where it is another value, or not JSON.
+
+    >>> object_in(b'{"a": 1}'), object_in(b"[1]"), object_in(b"")
+    ({'a': 1}, None, None)
+    """
+    try:
+        value = decode(text)
+    except Malformed:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
@@ -231,6 +228,23 @@ def _string_end(text: bytes, start: int) -> int:
     if match is None:
         raise Malformed(f"the string at byte {start} has no end")
     return match.end()
+
+
+def _first_in(text: bytes, start: int, opening: bytes, closing: bytes) -> int | None:
+    """Return where the first item of the object or array at *start* begins; ``None`` where it is empty."""
+    position = _after_space(text, start)
+    _expect(text, position, opening)
+    position = _after_space(text, position + 1)
+    return None if text[position : position + 1] == closing else position
+
+
+def _next_in(text: bytes, end: int, closing: bytes) -> int | None:
+    """Return where the item after the one that ends at *end* begins; ``None`` where that was the last."""
+    position = _after_space(text, end)
+    if text[position : position + 1] == closing:
+        return None
+    _expect(text, position, b",")
+    return _after_space(text, position + 1)
 
 
 def _after_space(text: bytes, position: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.calls import Verdict
 
-__all__ = ["CallLog", "Write", "call_entry", "open_log", "silent"]
+__all__ = ["Write", "call_entry", "open_log", "silent"]
 
 Write = Callable[[Mapping[str, Any]], None]
 
@@ -22,24 +22,21 @@ def silent(entry: Mapping[str, Any]) -> None:
 
 def open_log(path: Path | None) -> Write:
     """Return the function that adds an entry to the file at *path*; nothing is written where there is no path."""
-    return CallLog(path).write if path else silent
+    if path is None:
+        return silent
+    # 0600: with --log-values it holds what models sent
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-
-class CallLog:
-    """A file that several proxies may share: each entry is one write at its end."""
-
-    def __init__(self, path: Path) -> None:
-        # 0600: with --log-values it holds what models sent
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def write(self, entry: Mapping[str, Any]) -> None:
+    def write(entry: Mapping[str, Any]) -> None:
         # one write in append mode, so that the lines of several proxies do not mix (POSIX, write)
         stamped = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **entry}
         line = json.dumps(stamped, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
         try:
-            os.write(self._file, line.encode("utf-8", "replace"))
+            os.write(file, line.encode("utf-8", "replace"))
         except OSError:  # a full disk must not stop the calls
             return
+
+    return write
 
 
 def call_entry(tool: str, verdict: Verdict, *, client: str, values: bool) -> dict[str, Any]:

@@ -18,18 +18,16 @@ from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.process import Process, start_process
 from skillruntime.adapters.mcp_proxy.session import SERVER, Send, Session
 from skillruntime.adapters.mcp_proxy.stdio import (
-    CHUNK,
     LISTING_TIMEOUT,
     TICK,
-    Lines,
     Writer,
     has_no_reader,
+    lines_of,
     note_signals,
 )
 
 __all__ = ["run_many"]
 
-EXIT_TIMEOUT = 3.0
 DRAIN_SECONDS = 0.5
 
 
@@ -90,7 +88,7 @@ class _Many:
 
     def take_client(self, stdin: int) -> None:
         """Pass on what the client says until it ends; then the servers get no more either."""
-        for line in _lines_of(stdin):
+        for line in filter(bytes.strip, lines_of(stdin)):
             with self._lock:
                 targets = self._route(self.merged.from_client(line))
             # Outside the lock: while one server does not read, the answers of the others must reach the client.
@@ -105,7 +103,7 @@ class _Many:
     def take_server(self, index: int) -> None:
         """Pass on what one server says until it ends."""
         server = self.servers[index]
-        for line in _lines_of(server.stdout):
+        for line in filter(bytes.strip, lines_of(server.stdout)):
             with self._lock:
                 self._relay(index, server.session.from_server(line))
                 self._lock.notify_all()
@@ -154,16 +152,14 @@ class _Many:
 
     def end(self, *, patient: bool) -> None:
         """End every server, all at once."""
-        threads = [threading.Thread(target=_end, args=[each], kwargs={"patient": patient}) for each in self._all()]
+        servers = list(self.servers.values())
+        threads = [threading.Thread(target=_end, args=[each], kwargs={"patient": patient}) for each in servers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self.client.close()
         self.client.thread.join(DRAIN_SECONDS)
-
-    def _all(self) -> list[_Server]:
-        return list(self.servers.values())
 
     def _waiting(self) -> list[int]:
         return [index for index in self.merged.live if self.servers[index].session.waiting]
@@ -223,19 +219,6 @@ def _started(upstream: Upstream, prefix: str, options: Options, log: Write) -> _
         return _Server(upstream.name, session, Writer(server_in), server_out, None)
     process = start_process(upstream.server, environment=upstream.environment, directory=upstream.directory)
     return _Server(upstream.name, session, Writer(process.stdin), process.stdout, process)
-
-
-def _lines_of(descriptor: int) -> Any:
-    lines = Lines()
-    try:
-        while chunk := os.read(descriptor, CHUNK):
-            for line in lines.feed(chunk):
-                if line.strip():
-                    yield line
-    except OSError:
-        pass
-    if (rest := lines.rest()).strip():
-        yield rest
 
 
 def _end(server: _Server, *, patient: bool) -> None:

@@ -27,17 +27,9 @@ from skillruntime.adapters.mcp_proxy.joint_answers import (
     merged_handshake,
     object_at,
     prefixes_of,
-    to_result,
 )
-from skillruntime.adapters.mcp_proxy.json_text import (
-    Malformed,
-    Span,
-    decode,
-    replaced,
-    text_of,
-    to_bytes,
-)
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch, to_error
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, replaced, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_messages, to_error, to_result
 
 __all__ = ["CLIENT", "Merged", "Sends"]
 
@@ -84,16 +76,14 @@ class Merged:
     def from_client(self, raw: bytes) -> Sends:
         """Return what becomes of a message or batch of the client."""
         try:
-            spans = split_batch(raw)
-            messages = [read_message(raw[a:b]) for a, b in spans] if spans is not None else [read_message(raw)]
+            messages, is_batch = read_messages(raw)
         except Malformed:
             # JSON-RPC 2.0, 5.1: the proxy answers, as no server is named that could.
             return [(CLIENT, to_error(b"null", -32700, "Parse error"))]
-        if spans is not None:
-            ids = {each.id for each in messages if each.id is not None and each.method is not None}
-            if ids:
-                # JSON-RPC 2.0, 6: one array answers them, whichever servers they are for.
-                self._batches.append((ids, []))
+        ids = {each.id for each in messages if each.is_request and each.id is not None}
+        if is_batch and ids:
+            # JSON-RPC 2.0, 6: one array answers them, whichever servers they are for.
+            self._batches.append((ids, []))
         return [send for each in messages for send in self._sent(each)]
 
     def _sent(self, message: Message) -> Sends:
@@ -104,13 +94,11 @@ class Merged:
         match message.method:
             # Each server is alive or has ended, which the proxy knows without asking.
             case "ping":
-                return self._answer(message, b"{}")
-            case "initialize":
-                return self._ask(message, self._handshake, self.live)
-            case "server/discover":
+                return self._to_client(message.id, to_result(message.part("id"), b"{}"))
+            case "initialize" | "server/discover":
                 return self._ask(message, self._handshake, self.live)
             case "logging/setLevel":
-                return self._ask(message, lambda question: to_result(message, b"{}"), self._able("logging"))
+                return self._ask(message, lambda question: to_result(message.part("id"), b"{}"), self._able("logging"))
             # 2026-07-28: one long request for all changes; the id may be the client's own, once at each server.
             case "subscriptions/listen":
                 self._listening[message.id] = set(self.live)
@@ -207,12 +195,7 @@ class Merged:
         return [(server, replaced(message.raw, {message.parts["id"]: given}))]
 
     def _ask(
-        self,
-        message: Message,
-        answer: Callable[[Question], bytes],
-        servers: set[int],
-        *,
-        first_wins: bool = False,
+        self, message: Message, answer: Callable[[Question], bytes], servers: set[int], *, first_wins: bool = False
     ) -> Sends:
         question = Question(message, answer, first_wins=first_wins, began=self._clock())
         self._questions.append(question)
@@ -242,8 +225,7 @@ class Merged:
     def from_server(self, server: int, raw: bytes) -> Sends:
         """Return what becomes of a message or batch of *server*."""
         try:
-            spans = split_batch(raw)
-            messages = [read_message(raw[a:b]) for a, b in spans] if spans is not None else [read_message(raw)]
+            messages, _ = read_messages(raw)
         except Malformed:
             return [(CLIENT, raw)]
         return [send for each in messages for send in self._received(server, each)]
@@ -368,9 +350,6 @@ class Merged:
 
     def _able(self, capability: str) -> set[int]:
         return {each for each in self.live if each not in self._capabilities or capability in self._capabilities[each]}
-
-    def _answer(self, message: Message, result: bytes) -> Sends:
-        return self._to_client(message.id, to_result(message, result))
 
     def _fail(self, message: Message, code: int, text: str) -> Sends:
         return self._to_client(message.id, to_error(message.part("id"), code, text))

@@ -9,22 +9,27 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    Span,
+    decode,
+    elements,
+    members,
+    object_in,
+    text_of,
+    to_bytes,
+)
 
 __all__ = [
-    "Id",
-    "Message",
-    "concerns_the_proxy",
-    "id_of",
-    "quick_response",
-    "read_message",
-    "split_batch",
-    "to_error",
+    *("Id", "Message", "client_name", "concerns_the_proxy", "envelope_client", "envelope_of", "id_of"),
+    *("quick_response", "read_message", "read_messages", "to_error", "to_result"),
 ]
 
 Id = tuple[str, Any]
 """A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
 
+_ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities"))
+"""What a request states about its sender in ``_meta`` since 2026-07-28; before, ``initialize`` states it once."""
 _WATCHED = (b"tools/", b"initialize", b"cancelled", b"tasks/")
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
@@ -45,6 +50,11 @@ class Message:
     id: Id | None = None
     repeated: str | None = None
     """A key of the message, or of its params, that comes twice."""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it is answered: it has a method and an id."""
+        return self.id is not None and self.method is not None
 
     def part(self, key: str) -> bytes:
         """Return the bytes of a member of the message; empty where there is none."""
@@ -85,13 +95,15 @@ def read_message(raw: bytes) -> Message:
     return Message(raw, parts, params, method, id_of(raw[start:end]), repeated)
 
 
-def split_batch(raw: bytes) -> list[Span] | None:
-    """Return where the messages of a batch are; ``None`` where *raw* is not an array.
+def read_messages(raw: bytes) -> tuple[list[Message], bool]:
+    """Return the messages that *raw* holds, and whether it is a batch of them.
 
     Raises:
-        Malformed: it begins as an array and is not one.
+        Malformed: it is neither a JSON object nor an array of such objects.
     """
-    return list(elements(raw)) if raw.lstrip()[:1] == b"[" else None
+    if raw.lstrip()[:1] != b"[":
+        return [read_message(raw)], False
+    return [read_message(raw[start:end]) for start, end in elements(raw)], True
 
 
 def id_of(text: bytes) -> Id | None:
@@ -142,3 +154,36 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
     b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
     """
     return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
+
+
+def to_result(request_id: bytes, body: bytes) -> bytes:
+    """Return the answer to the request with *request_id* whose result is the JSON *body*."""
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
+
+
+def envelope_of(message: Message) -> dict[str, Any] | None:
+    """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None`` for one of the handshake era."""
+    # Most messages are of the older era: they are not decoded to find that out.
+    text = message.param("_meta")
+    if b"protocolVersion" not in text:
+        return None
+    meta = object_in(text)
+    if meta is None or _ENVELOPE[0] not in meta:
+        return None
+    # nothing else of `_meta`: a progress token of the client must not go into the proxy's own request
+    return {key: meta[key] for key in _ENVELOPE if key in meta}
+
+
+def envelope_client(message: Message) -> str:
+    """Return the name of the client that a 2026-07-28 request states; empty where it states none."""
+    return _name((envelope_of(message) or {}).get(_ENVELOPE[1]))
+
+
+def client_name(message: Message) -> str:
+    """Return the name of the client that ``initialize`` states; empty where it states none."""
+    return _name((object_in(message.part("params")) or {}).get("clientInfo"))
+
+
+def _name(information: Any) -> str:
+    # A name goes to the log and its report: it is cut, because it is the client's to choose.
+    return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""

@@ -6,7 +6,8 @@ Requests and responses pass with their own status, headers and stream; what chan
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ from skillruntime.adapters.mcp_proxy.headers import (
     param_headers,
     without,
 )
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, in_utf_8, object_in
 from skillruntime.adapters.mcp_proxy.log import Write, silent
 from skillruntime.adapters.mcp_proxy.messages import Id, read_message
 from skillruntime.adapters.mcp_proxy.options import Options
@@ -31,7 +32,7 @@ from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
-__all__ = ["App", "McpProxy", "read_body", "respond"]
+__all__ = ["App", "McpProxy", "read_body", "respond", "until_disconnected"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -234,6 +235,22 @@ async def read_body(receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
+@asynccontextmanager
+async def until_disconnected(receive: Receive) -> AsyncIterator[anyio.CancelScope]:
+    """Run what is inside until the client closes its request; canceling the scope that is given ends it too."""
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            # 2026-07-28: to close the response is to cancel the request.
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        yield tasks.cancel_scope
+        tasks.cancel_scope.cancel()
+
+
 def _receiving(body: bytes, receive: Receive) -> Receive:
     """Return an ASGI ``receive`` that gives *body* first, and then what *receive* gives."""
     pending = [body]
@@ -256,8 +273,10 @@ def _headers_for(headers: Headers, old: bytes, new: bytes, session: Session) -> 
     if header(headers, b"mcp-method") is None:
         return headers
     try:
-        before, after = (decode(read_message(in_utf_8(raw) or raw).part("params")) for raw in (old, new))
+        before, after = (object_in(read_message(in_utf_8(raw) or raw).part("params")) for raw in (old, new))
     except Malformed:
+        return headers
+    if before is None or after is None:
         return headers
     tool = session.tools.find(str(after.get("name")))
     if tool is None:

@@ -12,10 +12,17 @@ import anyio
 import anyio.to_thread
 import httpx2
 
-from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import encode_value, param_headers, routing_headers
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, replaced
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch, to_error
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, object_in, replaced
+from skillruntime.adapters.mcp_proxy.messages import (
+    Id,
+    Message,
+    envelope_of,
+    id_of,
+    read_message,
+    read_messages,
+    to_error,
+)
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
 from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, field_of
 from skillruntime.adapters.mcp_proxy.stdio import CHUNK, Lines
@@ -101,7 +108,7 @@ class _Remote:
         headers = self._headers_for(message)
         if message.method == "initialize":
             await self._request(client, message, headers)
-        elif message.id is not None and message.method is not None:
+        elif message.is_request and message.id is not None:
             self.in_flight[message.id] = anyio.CancelScope()
             tasks.start_soon(self._request, client, message, headers)
         elif line[:1] == b"[":
@@ -131,9 +138,8 @@ class _Remote:
         envelope = envelope_of(message)
         if envelope is None:
             return headers | ({"mcp-protocol-version": self.version} if self.version else {})
-        try:
-            params = decode(message.part("params"))
-        except Malformed:  # the server says so
+        params = object_in(message.part("params"))
+        if params is None:  # the server says so
             return headers
         headers["mcp-protocol-version"] = encode_value(str(envelope["io.modelcontextprotocol/protocolVersion"]))
         headers |= routing_headers(message.method or "", params)
@@ -253,8 +259,8 @@ class _Remote:
             answer = Message(line, {})
         answers = answer.method is None and answer.id is not None and answer.id == request.id
         if answers and request.method == "initialize":
-            with contextlib.suppress(Malformed, KeyError, TypeError):  # a result may be a list, or null
-                self.version = str(decode(answer.part("result"))["protocolVersion"])
+            result = object_in(answer.part("result")) or {}  # it may be a list, or null
+            self.version = str(result.get("protocolVersion", self.version))
         async with self.writing:
             # A client that does not read holds back this thread, and not the event loop.
             await anyio.to_thread.run_sync(_write_all, self.writes, line)
@@ -262,14 +268,12 @@ class _Remote:
 
     async def _fail(self, request: Message, code: int, text: str) -> None:
         try:
-            spans = split_batch(request.raw)
-            requests = [request] if spans is None else [read_message(request.raw[a:b]) for a, b in spans]
+            requests, is_batch = read_messages(request.raw)
         except Malformed:
             return
-        asked = [each for each in requests if each.id is not None and each.method is not None]
-        answers = [to_error(each.part("id"), code, text) for each in asked]
+        answers = [to_error(each.part("id"), code, text) for each in requests if each.is_request]
         if answers:
-            await self._write(request, answers[0] if spans is None else b"[" + b",".join(answers) + b"]")
+            await self._write(request, b"[" + b",".join(answers) + b"]" if is_batch else answers[0])
 
     def _explain(self, response: httpx2.Response) -> str:
         status = response.status_code

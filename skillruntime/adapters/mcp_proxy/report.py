@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
+from string import Template
 from typing import Any
 
 __all__ = ["OUTCOMES", "Report", "read_report", "to_html"]
@@ -88,16 +90,15 @@ def to_html(report: Report) -> str:
         f'<div class="figure {name}"><b>{total[name]:,}</b>{name} · {total[name] / calls:.1%}</div>'
         for name in OUTCOMES
     )
-    return _PAGE.format(
-        figures=figures,
-        tools=_rows(report.tools),
-        clients=_rows(report.clients),
-        places="".join(
-            f"<tr><td>{escape(tool)}</td><td><code>{escape(path or '(whole)')}</code></td><td>{escape(rule)}</td>"
-            f"<td class=n>{count:,}</td></tr>"
-            for (tool, path, rule), count in report.places.most_common(200)
-        ),
+    places = "".join(
+        f"<tr><td>{escape(tool)}</td><td><code>{escape(path or '(whole)')}</code></td><td>{escape(rule)}</td>"
+        f"<td class=n>{count:,}</td></tr>"
+        for (tool, path, rule), count in report.places.most_common(200)
     )
+    page = Template((Path(__file__).parent / "report.html").read_text("utf-8"))
+    outcomes = "".join(f"<th class=n>{name}</th>" for name in OUTCOMES)
+    tools, clients = _rows(report.tools), _rows(report.clients)
+    return page.substitute(figures=figures, outcomes=outcomes, tools=tools, clients=clients, places=places)
 
 
 def _rows(counts: dict[str, Counter[str]]) -> str:
@@ -110,25 +111,3 @@ def _rows(counts: dict[str, Counter[str]]) -> str:
         cells = "".join(f"<td class=n>{each[outcome] or ''}</td>" for outcome in OUTCOMES)
         rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class=bar>{bar}</td></tr>")
     return "".join(rows)
-
-
-_HEAD = "".join(f"<th class=n>{name}</th>" for name in OUTCOMES)
-_PAGE = (
-    """<!doctype html><html lang="en"><meta charset="utf-8"><title>Tool calls through mcp-proxy</title>
-<meta name="viewport" content="width=device-width"><style>
-body{{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430}}
-table{{border-collapse:collapse;width:100%}}td,th{{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e3e7ee}}
-.n{{text-align:right;font-variant-numeric:tabular-nums}}.bar{{width:12rem}}.bar i{{display:inline-block;height:.8rem}}
-.figures{{display:flex;gap:1rem;flex-wrap:wrap}}.figure{{padding:.6rem 1rem;border-radius:.5rem;background:#f3f5f9}}
-.figure b{{display:block;font-size:1.6rem}}i.passed{{background:#9fb3cd}}i.repaired{{background:#2f9e6b}}
-i.refused{{background:#d6543f}}i.converted{{background:#d99a2b}}i.unchecked{{background:#d5dae2}}
-</style><h1>Tool calls through mcp-proxy</h1><div class="figures">{figures}</div>
-<h2>Which schemas mislead models</h2>
-<table><tr><th>tool</th><th>argument</th><th>rule or error</th><th class=n>calls</th></tr>{places}</table>
-<h2>By tool</h2><table><tr><th>tool</th>"""
-    + _HEAD
-    + """<th></th></tr>{tools}</table>
-<h2>By client</h2><table><tr><th>client</th>"""
-    + _HEAD
-    + "<th></th></tr>{clients}</table></html>\n"
-)

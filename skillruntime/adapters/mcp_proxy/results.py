@@ -6,7 +6,16 @@ from functools import partial
 
 from skillruntime.adapters.mcp_proxy.answers import tool_result
 from skillruntime.adapters.mcp_proxy.calls import cut
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, replaced, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    Span,
+    decode,
+    elements,
+    members,
+    object_in,
+    replaced,
+    to_bytes,
+)
 from skillruntime.adapters.mcp_proxy.log import Write
 from skillruntime.adapters.mcp_proxy.messages import Id, Message
 from skillruntime.adapters.mcp_proxy.tools import Tool
@@ -34,9 +43,8 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
         return None
     if not isinstance(result, dict) or result.get("isError") is True:
         return None
-    if "taskId" in result:  # 2026-07-28: the state of a task that has not finished
-        return None
-    if "task" in result or result.get("resultType") in _UNFINISHED:
+    # 2026-07-28: `taskId` is the state of a task that has not finished.
+    if "taskId" in result or "task" in result or result.get("resultType") in _UNFINISHED:
         return None
     if "structuredContent" not in result:
         places = ["structuredContent is missing"]
@@ -60,11 +68,8 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
 
 def task_of(message: Message) -> Id | None:
     """Return the id of the task that a call began, by its result; ``None`` where it began none."""
-    try:
-        result = decode(message.part("result"))
-    except Malformed:
-        return None
-    if not isinstance(result, dict):
+    result = object_in(message.part("result"))
+    if result is None:
         return None
     task = result["task"] if isinstance(result.get("task"), dict) else result
     return ("string", task["taskId"]) if isinstance(task.get("taskId"), str) else None
@@ -76,6 +81,7 @@ def folded_page(message: Message) -> bytes:
     Some providers reject those; the proxy still enforces the original. All other bytes stay.
     """
     from skillruntime.adapters.schema_folding import fold_root
+    from skillruntime.contract.references import referenced
 
     changes: dict[Span, bytes] = {}
     raw = message.raw
@@ -86,19 +92,9 @@ def folded_page(message: Message) -> bytes:
             schema = decode(raw[span[0] : span[1]]) if span else None
             if not isinstance(schema, dict):
                 continue
-            folded = {"type": "object", **fold_root(schema, partial(_resolve, schema))}
+            folded = {"type": "object", **fold_root(schema, partial(referenced, schema))}
             if folded != schema and span:
                 changes[span] = to_bytes(folded)
     except Malformed:
         return raw
     return replaced(raw, changes) if changes else raw
-
-
-def _resolve(schema: object, reference: str) -> dict[str, object] | None:
-    """Return the subschema that a local *reference* names."""
-    if not reference.startswith("#"):
-        return None
-    for step in reference.removeprefix("#").split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        schema = schema.get(key) if isinstance(schema, dict) else None
-    return schema if isinstance(schema, dict) else None

@@ -12,7 +12,16 @@ import anyio
 import httpx2
 
 from skillruntime.adapters.mcp_proxy.headers import HOP_BY_HOP, Headers, without
-from skillruntime.adapters.mcp_proxy.middleware import App, Message, Receive, Scope, SendMessage, read_body, respond
+from skillruntime.adapters.mcp_proxy.middleware import (
+    App,
+    Message,
+    Receive,
+    Scope,
+    SendMessage,
+    read_body,
+    respond,
+    until_disconnected,
+)
 
 __all__ = ["http_client", "reverse_proxy"]
 
@@ -48,17 +57,9 @@ def reverse_proxy(client: httpx2.AsyncClient, url: str, headers: Sequence[tuple[
         kept = without(scope["headers"], b"host", *HOP_BY_HOP, *(name for name, _ in own))
         # Not built by the client, which would add its own `Accept`, and the cookies that other callers were given.
         request = httpx2.Request(scope["method"], target, headers=[*kept, *own], content=body or None)
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                # 2026-07-28: to close the response is to cancel the request, so the server must see it closed.
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(watch)
+        # The server must see the request closed where the client closes it.
+        async with until_disconnected(receive):
             await _exchange(client, request, send)
-            tasks.cancel_scope.cancel()
 
     return app
 

@@ -13,17 +13,19 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, with_repairs, with_state
 from skillruntime.adapters.mcp_proxy.decisions import Decision, Known, Pending, decide_call
-from skillruntime.adapters.mcp_proxy.envelope import client_name, envelope_client, envelope_of
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8, is_json, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, in_utf_8, is_json, object_in, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
     Message,
+    client_name,
     concerns_the_proxy,
+    envelope_client,
+    envelope_of,
     id_of,
     quick_response,
     read_message,
-    split_batch,
+    read_messages,
 )
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page, task_of
@@ -112,30 +114,23 @@ class Session:
         if not concerns_the_proxy(plain):
             return [(SERVER, raw)]
         try:
-            spans = split_batch(plain)
-            messages = [read_message(plain[a:b]) for a, b in spans] if spans is not None else [read_message(plain)]
+            messages, is_batch = read_messages(plain)
         except Malformed:
             return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
         # Cut into parts, what is not JSON as a whole could become messages that are.
-        if spans is not None and not is_json(plain):
+        if is_batch and not is_json(plain):
             return [(SERVER, raw)]
-        return self._admit(plain, messages, raw, is_batch=spans is not None)
+        return self._admit(plain, messages, raw, is_batch=is_batch)
 
     def from_server(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the server."""
-        if raw.lstrip()[:1] != b"[":
-            if self._passes(raw):
-                return [(CLIENT, raw)]
-            try:
-                message = read_message(raw)
-            except Malformed:
-                return [(CLIENT, raw)]
-            return self._answered(message)
+        if self._passes(raw):
+            return [(CLIENT, raw)]
         try:
-            messages = [read_message(raw[a:b]) for a, b in split_batch(raw) or ()]
+            messages, is_batch = read_messages(raw)
         except Malformed:
             return [(CLIENT, raw)]
-        return self._batch_answered(raw, messages)
+        return self._batch_answered(raw, messages) if is_batch else self._answered(messages[0])
 
     def give_up_listing(self) -> list[Send]:
         """Forward the calls that wait, unchecked: the server does not answer ``tools/list``."""
@@ -170,7 +165,7 @@ class Session:
     def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[Decision], given: bytes) -> list[Send]:
         answers = [each.answer.removeprefix(b"[").removesuffix(b"]") for each in decisions if each.answer is not None]
         kept = [(message, each.raw) for message, each in zip(messages, decisions, strict=True) if each.raw is not None]
-        ids = {message.id for message, _ in kept if message.id is not None and message.method is not None}
+        ids = {message.id for message, _ in kept if message.is_request and message.id is not None}
         sends: list[Send] = []
         if len(kept) == len(messages) and all(message.raw == new for message, new in kept):
             sends.append((SERVER, given))
@@ -269,7 +264,7 @@ class Session:
         return SERVER, to_bytes(request)
 
     def _page_listed(self, message: Message, listing: Listing) -> list[Send]:
-        result = _result(message)
+        result = object_in(message.part("result"))
         if result is None:
             self.tools.unlistable = True
             self._log({"event": "unlistable", "reason": message.part("error").decode("utf-8", "replace")[:200]})
@@ -288,9 +283,8 @@ class Session:
         sends: list[Send] = []
         # No call of these waits again: what the tools are not known for by now is called unchecked.
         for each in held:
-            spans = split_batch(each.raw)
-            messages = [read_message(each.raw[a:b]) for a, b in spans] if spans else [read_message(each.raw)]
-            sends += self._admit(each.raw, messages, each.given, is_batch=spans is not None, final=True)
+            messages, is_batch = read_messages(each.raw)
+            sends += self._admit(each.raw, messages, each.given, is_batch=is_batch, final=True)
         return sends
 
     def _compare_options(self) -> None:
@@ -333,11 +327,8 @@ class Session:
         return True
 
     def _answered(self, message: Message) -> list[Send]:
-        listing = self._own.pop(message.id, None) if message.id and message.method is None else None
-        if listing is not None:
-            return self._page_listed(message, listing)
-        if self._is_late(message):
-            return []
+        if (own := self._own_answer(message)) is not None:
+            return own
         raw = self._passed_on(message)
         batch = self._batch_with([message])
         if batch is None:
@@ -350,10 +341,9 @@ class Session:
         sends: list[Send] = []
         kept: list[bytes] = []
         for message in messages:
-            listing = self._own.pop(message.id, None) if message.id and message.method is None else None
-            if listing is not None:
-                sends += self._page_listed(message, listing)
-            elif not self._is_late(message):
+            if (own := self._own_answer(message)) is not None:
+                sends += own
+            else:
                 kept.append(self._passed_on(message))
         batch = self._batch_with(messages)
         if batch is not None:
@@ -365,12 +355,16 @@ class Session:
             return sends
         return [(CLIENT, b"[" + b",".join(kept) + b"]" + raw[len(raw.rstrip()) :]), *sends]
 
-    def _is_late(self, message: Message) -> bool:
-        """Whether *message* answers a request of the proxy's own that it waits for no longer."""
-        if message.id is None or message.method is not None or message.id not in self._late:
-            return False
+    def _own_answer(self, message: Message) -> list[Send] | None:
+        """Return what follows where *message* answers a request of the proxy's own; else ``None``."""
+        if message.id is None or message.method is not None:
+            return None
+        if (listing := self._own.pop(message.id, None)) is not None:
+            return self._page_listed(message, listing)
+        if message.id not in self._late:
+            return None
         self._late.discard(message.id)
-        return True
+        return []
 
     def _batch_with(self, messages: list[Message]) -> _Batch | None:
         ids = {each.id for each in messages if each.method is None}
@@ -416,20 +410,12 @@ class Session:
             return message.raw
 
     def _learned(self, message: Message, pending: Pending) -> bytes:
-        result = _result(message)
+        result = object_in(message.part("result"))
         if result is None:
             return message.raw
         if pending.listing is not None and self.tools.add_page(pending.listing, result):
             self._compare_options()
         return folded_page(message) if self.options.fold else message.raw
-
-
-def _result(message: Message) -> dict[str, Any] | None:
-    try:
-        result = decode(message.part("result")) if "result" in message.parts else None
-    except Malformed:
-        return None
-    return result if isinstance(result, dict) else None
 
 
 def _random_ids() -> Callable[[], str]:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from skillruntime.adapters.mcp_proxy.session import Send, Session
 
-__all__ = ["CHUNK", "LISTING_TIMEOUT", "TICK", "Lines", "Writer", "has_no_reader", "note_signals", "relay", "run_stdio"]
+__all__ = [
+    *("CHUNK", "LISTING_TIMEOUT", "TICK", "Lines", "Writer", "has_no_reader", "lines_of", "note_signals", "relay"),
+    "run_stdio",
+]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
@@ -63,6 +66,18 @@ class Lines:
         rest = b"".join(self._parts)
         self._parts.clear()
         return rest
+
+
+def lines_of(descriptor: int) -> Iterator[bytes]:
+    """Yield every line that comes from *descriptor* until its end; the last one may have no ending."""
+    lines = Lines()
+    try:
+        while chunk := os.read(descriptor, CHUNK):
+            yield from lines.feed(chunk)
+    except OSError:  # closed by the other end
+        pass
+    if rest := lines.rest():
+        yield rest
 
 
 class Writer:
@@ -220,17 +235,10 @@ class _Relay:
 
     def pump(self, descriptor: int, side: str) -> None:
         """Pass on every line that comes from *descriptor* until its end; wait while the other side does not read."""
-        lines = Lines()
         other = self._writers[CLIENT if side == SERVER else SERVER]
-        try:
-            while chunk := os.read(descriptor, CHUNK):
-                for line in lines.feed(chunk):
-                    self._pass(side, line)
-                    other.wait_for_space()
-        except OSError:  # closed by the other end
-            pass
-        if rest := lines.rest():
-            self._pass(side, rest, ending=b"")
+        for line in lines_of(descriptor):
+            self._pass(side, line)
+            other.wait_for_space()
 
     def wait_for_calls(self) -> None:
         """Wait until no call waits for its schema: `printf ... | skillruntime mcp-proxy` ends its input at once."""
@@ -245,7 +253,8 @@ class _Relay:
         self._listed.wait()
         import skillruntime.contract.contract  # noqa: F401
 
-    def _pass(self, side: str, line: bytes, ending: bytes = b"\n") -> None:
+    def _pass(self, side: str, line: bytes) -> None:
+        ending = b"\n" if line.endswith(b"\n") else b""  # the last line may have none, and gets none
         with self._lock:
             if self._session is None and not self._needs_session(side, line):
                 self._put([(SERVER if side == CLIENT else CLIENT, line)], ending)

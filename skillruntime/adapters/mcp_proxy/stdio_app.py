@@ -12,15 +12,14 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import anyio
 import anyio.abc
 
 from skillruntime.adapters.mcp_proxy.content_coding import decompressed
-from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.exchanges import (
     Exchange,
     RunningServer,
@@ -30,9 +29,23 @@ from skillruntime.adapters.mcp_proxy.exchanges import (
     with_own_ids,
 )
 from skillruntime.adapters.mcp_proxy.headers import Headers, decode_value, header, routing_headers
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message, quick_response, read_message, split_batch, to_error
-from skillruntime.adapters.mcp_proxy.middleware import Receive, Scope, SendMessage, read_body, respond
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8, object_in, to_bytes
+from skillruntime.adapters.mcp_proxy.messages import (
+    Message,
+    envelope_of,
+    quick_response,
+    read_message,
+    read_messages,
+    to_error,
+)
+from skillruntime.adapters.mcp_proxy.middleware import (
+    Receive,
+    Scope,
+    SendMessage,
+    read_body,
+    respond,
+    until_disconnected,
+)
 from skillruntime.adapters.mcp_proxy.process import close_watch, watch
 from skillruntime.adapters.mcp_proxy.responses import joined
 from skillruntime.adapters.mcp_proxy.sse import event
@@ -127,8 +140,7 @@ class StdioApp:
             if body is None:
                 raise Malformed("the body is not compressed as its header says")
             body = in_utf_8(body) or body  # a line on stdio is UTF-8 without a byte order mark
-            spans = split_batch(body)
-            messages = [read_message(body[a:b]) for a, b in spans] if spans is not None else [read_message(body)]
+            messages, _ = read_messages(body)
             if messages:
                 await self._dispatch(scope["headers"], body, messages, receive, send)
             else:  # JSON-RPC 2.0, 6: an empty array is an invalid request
@@ -182,7 +194,7 @@ class StdioApp:
         headers: Headers,
     ) -> None:
         process.used = math.inf
-        requests = [each for each in messages if each.id is not None and each.method is not None]
+        requests = [each for each in messages if each.is_request]
         if not requests:
             # 2026-07-28, "Cancellation": over HTTP a client cancels by closing the response. The ids that the process
             # knows are the proxy's own, so a cancel that is sent all the same could only hit another client's request.
@@ -200,7 +212,7 @@ class StdioApp:
         try:
             if not process.shared:  # 2025-11-25, "Sending Messages": a client that disconnects does not cancel
                 await process.write(body, exchange)
-            async with _until_disconnected(receive, exchange):
+            async with until_disconnected(receive) as exchange.scope:
                 if process.shared:
                     await process.write(body, exchange)
                 await self._answer(process, exchange, send, headers)
@@ -246,7 +258,7 @@ class StdioApp:
         process.listener = exchange = new_exchange(set())
         process.used = math.inf
         try:
-            async with _until_disconnected(receive, exchange):
+            async with until_disconnected(receive) as exchange.scope:
                 await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
                 backlog, process.backlog = process.backlog, []
                 body = b"".join(event(raw.strip()) for raw in backlog)
@@ -325,22 +337,6 @@ class StdioApp:
                     await self._end(self._sessions.pop(session_id))
 
 
-@asynccontextmanager
-async def _until_disconnected(receive: Receive, exchange: Exchange) -> AsyncIterator[None]:
-    """Run what is inside until the client closes its request, or is disconnected."""
-    async with anyio.create_task_group() as tasks:
-        exchange.scope = tasks.cancel_scope
-
-        async def watch() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(watch)
-        yield
-        tasks.cancel_scope.cancel()
-
-
 def _mismatch(message: Message, headers: Headers) -> str | None:
     """Return which header of a 2026-07-28 request differs from its body ("Server Validation"); ``None`` for none.
 
@@ -382,11 +378,9 @@ def _status(answer: bytes, process: RunningServer) -> int:
 
 def _version_in(answer: bytes) -> str:
     """Return the revision that the answer to ``initialize`` names; empty where it names none."""
-    try:
-        result = decode(read_message(answer).part("result"))
-        return str(result["protocolVersion"])
-    except (Malformed, KeyError, TypeError):
-        return ""
+    with suppress(Malformed):
+        return str((object_in(read_message(answer).part("result")) or {}).get("protocolVersion", ""))
+    return ""
 
 
 def _signal(pid: int, name: str) -> None:

@@ -21,12 +21,6 @@ MOST_OPEN = 64
 LONGEST_NAME = 1000
 """A longer name is not a garbled one: tools, "Tool Names", has 128 characters at most."""
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_SINGLES = (
-    *("items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems"),
-    *("additionalItems", "not", "if", "then", "else"),
-)
 # What models write for one another between words.
 _SEPARATORS = re.compile(r"[-_.\s]+")
 # `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and models qualify a name.
@@ -228,21 +222,17 @@ def without_formats(schema: Any, *, described: bool = False) -> Any:
     >>> without_formats({"type": "string", "format": "uri", "description": "The page"}, described=True)
     {'type': 'string', 'description': 'The page (format: uri)'}
     """
-    if not isinstance(schema, dict):
-        return schema
-    plain: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "format" and isinstance(value, str) and value != "password":
-            continue
-        if key in _MAPS and isinstance(value, dict):
-            plain[key] = {name: without_formats(each, described=described) for name, each in value.items()}
-        elif key in _LISTS and isinstance(value, list):
-            plain[key] = [without_formats(each, described=described) for each in value]
-        else:
-            plain[key] = without_formats(value, described=described) if key in _SINGLES else value
-    if described and isinstance(schema.get("format"), str) and "format" not in plain:
-        plain["description"] = f"{plain.get('description') or ''} (format: {schema['format']})".lstrip()
-    return plain
+    from skillruntime.tokens.schema_views import rewritten  # not before a schema is compiled
+
+    def plain(schema: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(schema.get("format"), str) or schema["format"] == "password":
+            return schema
+        kept = {key: value for key, value in schema.items() if key != "format"}
+        if described:
+            kept["description"] = f"{kept.get('description') or ''} (format: {schema['format']})".lstrip()
+        return kept
+
+    return rewritten(schema, plain)
 
 
 def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,16 +10,8 @@ from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import fold_name
 
 __all__ = [
-    "alike",
-    "is_call_wrapper",
-    "is_entry",
-    "is_schema_echo",
-    "is_wrapper",
-    "literal_names",
-    "may_wrap",
-    "renames",
-    "spellings",
-    "wrapped",
+    *("alike", "is_call_wrapper", "is_entry", "is_schema_echo", "is_wrapper", "literal_names", "may_wrap", "renames"),
+    *("spellings", "wrapped"),
 ]
 
 MAX_COMPARED = 40

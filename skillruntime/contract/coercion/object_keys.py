@@ -126,7 +126,7 @@ def filled_defaults(state: Coercion, edit: Edit, here: list[Violation], location
         return  # what is wrapped may hold what is absent
     others = [key for key in value if key not in declared]
     # `days` of version 1 must not be answered with the default of `hours` in version 2.
-    if not path and any(key in state.reserved or _is_reserved(state, key) for key in others):
+    if not path and any(key in state.reserved or any(is_close(key, name) for name in state.reserved) for key in others):
         return  # the caller may mean a parameter of an older version
     places = property_locations(state.references, locations, choices=False)
     wrapping = [key for key in value if may_wrap(key)]
@@ -142,11 +142,6 @@ def filled_defaults(state: Coercion, edit: Edit, here: list[Violation], location
             edit.put((name,), default)
             state.defaulted |= set() if path else {name}
             yield Repair(format_pointer((*path, name)), "default", None, default)
-
-
-def _is_reserved(state: Coercion, key: str) -> bool:
-    """Whether *key* may be a misspelt parameter of an older version."""
-    return any(is_close(key, name) for name in state.reserved)
 
 
 def _holds(value: Any, name: str) -> bool:

@@ -14,19 +14,8 @@ from typing import Any
 from skillruntime.contract.plain_json import MAX_BITS
 
 __all__ = [
-    *(
-        "Options",
-        "booleans",
-        "fold_name",
-        "folds",
-        "is_alike",
-        "is_nothing",
-        "is_same",
-        "matches",
-        "number_in",
-        "number_text",
-    ),
-    *("listed", "pieces", "unquoted"),
+    *("Options", "booleans", "fold_name", "folds", "is_alike", "is_nothing", "is_same", "listed", "matches"),
+    *("number_in", "number_text", "pieces", "unquoted"),
 ]
 
 MAX_DIGITS = 400

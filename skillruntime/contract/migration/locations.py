@@ -12,17 +12,8 @@ from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path, format_pointer
 
 __all__ = [
-    "Change",
-    "StepRefused",
-    "Tokens",
-    "common_prefix",
-    "copy_json",
-    "each",
-    "items_at",
-    "objects_at",
-    "put",
-    "put_down",
-    "spread",
+    *("Change", "StepRefused", "Tokens", "common_prefix", "copy_json", "each", "gathered", "items_at", "objects_at"),
+    *("put", "put_down", "spread"),
 ]
 
 Change: TypeAlias = Callable[[dict[str, Any]], None]
@@ -104,6 +95,15 @@ def spread(holder: dict[str, Any], key: str, targets: Sequence[str], parts: Sequ
         put(holder, there, None, path)
     del holder[key]
     holder.update(zip(targets, parts, strict=False))
+
+
+def gathered(holder: dict[str, Any], names: Sequence[str], path: Path, why: str) -> list[Any]:
+    """Take the members *names* out of *holder* and return them; a gap before one that is there is refused, as *why*."""
+    present = [name in holder for name in names]
+    if present != sorted(present, reverse=True):
+        where = format_pointer((*path, names[present.index(False)]))
+        raise StepRefused(where, f"{where} is missing although a later value is given; {why}")
+    return [holder.pop(name) for name in names if name in holder]
 
 
 def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:

@@ -249,14 +249,11 @@ def _not_undone(linked: list[Migration], output: Schema | None) -> list[tuple[st
         steps = only_what_can_be_undone([step for each in path for step in each.output], new=output)
         for (to, index), step, taken in zip(places, steps, taken_places(steps), strict=True):
             if step.inverse is None or taken:
-                why = _why_not(step) if step.inverse is None else _why_taken(taken)
+                taken_why = f"{taken} may hold a value before this step, so an old caller could get the wrong one"
+                why = _why_not(step) if step.inverse is None else taken_why
                 at = f"output step {index} ({step.kind}) of the migration to {to}"
                 faults["/migrations", f"{at} cannot be undone: {why}"] = None
     return list(faults)
-
-
-def _why_taken(pointer: str) -> str:
-    return f"{pointer} may hold a value before this step, so an old caller could get the wrong one"
 
 
 def _makes_items(step: Step) -> bool:

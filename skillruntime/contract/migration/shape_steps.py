@@ -12,6 +12,7 @@ from skillruntime.contract.migration.locations import (
     common_prefix,
     copy_json,
     each,
+    gathered,
     items_at,
     objects_at,
     put,
@@ -30,8 +31,7 @@ Built: TypeAlias = tuple[Change, dict[str, Any] | None]
 
 def _rename(fields: StepFields) -> Built:
     source, target = fields.place("from", member=True), fields.place("to", member=True)
-    fields.siblings(source, target)
-    fields.different(source, target)
+    fields.beside(target, [source])
     objects = objects_at(source)
 
     def change(arguments: dict[str, Any]) -> None:
@@ -44,6 +44,17 @@ def _rename(fields: StepFields) -> Built:
 
 
 def _move(fields: StepFields) -> Built:
+    source, target, change, lifts = _to_another_place(fields, keeps=False)
+    return change, {"move": {"from": format_pointer(target), "to": format_pointer(source)}} if lifts else None
+
+
+def _copy(fields: StepFields) -> Built:
+    source, target, change, lifts = _to_another_place(fields, keeps=True)
+    return change, {"drop": {"at": format_pointer(target), "same_as": format_pointer(source)}} if lifts else None
+
+
+def _to_another_place(fields: StepFields, *, keeps: bool) -> tuple[Tokens, Tokens, Change, bool]:
+    """Return source and target, the change, and whether it can be undone; *keeps* leaves the value at its source."""
     source, target = fields.place("from", member=True), fields.place("to", member=True)
     fields.same_array(source, target)
     fields.different(source, target)
@@ -56,29 +67,12 @@ def _move(fields: StepFields) -> Built:
         for base, at in items_at(arguments, shared):
             for holder, _ in take(base):
                 if source[-1] in holder:
-                    put_down(base, down, holder[source[-1]], at)
-                    del holder[source[-1]]
+                    value = holder[source[-1]]
+                    put_down(base, down, copy_json(value) if keeps else value, at)
+                    if not keeps:
+                        del holder[source[-1]]
 
-    inverse = {"move": {"from": format_pointer(target), "to": format_pointer(source)}} if lifts else None
-    return change, inverse
-
-
-def _copy(fields: StepFields) -> Built:
-    source, target = fields.place("from", member=True), fields.place("to", member=True)
-    fields.same_array(source, target)
-    fields.different(source, target)
-    shared = common_prefix(source)
-    lifts = len(target) == len(shared) + 1  # as for a move
-    take, down = objects_at(source[len(shared) :] or ("",)), target[len(shared) :] or ("",)
-
-    def change(arguments: dict[str, Any]) -> None:
-        for base, at in items_at(arguments, shared):
-            for holder, _ in take(base):
-                if source[-1] in holder:
-                    put_down(base, down, copy_json(holder[source[-1]]), at)
-
-    inverse = {"drop": {"at": format_pointer(target), "same_as": format_pointer(source)}}
-    return change, inverse if lifts else None
+    return source, target, change, lifts
 
 
 def _wrap(fields: StepFields) -> Built:
@@ -153,20 +147,14 @@ def _drop_copy(fields: StepFields, place: Tokens) -> Built:
 
 def _pack(fields: StepFields) -> Built:
     sources, target = fields.places("from"), fields.place("to", member=True)
-    fields.siblings(target, *sources)
-    for source in sources:
-        fields.different(source, target)
+    fields.beside(target, sources)
     objects = objects_at(target)
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, path in objects(arguments):
-            present = [source[-1] in holder for source in sources]
             # An array has no gaps: a member that is missing before one that is given has no position to be left out of.
-            if present != sorted(present, reverse=True):
-                where = format_pointer((*path, sources[present.index(False)][-1]))
-                raise StepRefused(where, f"{where} is missing although a later value is given; an array has no gaps")
-            if any(present):
-                items = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]
+            items = gathered(holder, [source[-1] for source in sources], path, "an array has no gaps")
+            if items:
                 put(holder, target[-1], items, path)
 
     return change, {"unpack": {"from": format_pointer(target), "to": list(map(format_pointer, sources))}}
@@ -174,9 +162,7 @@ def _pack(fields: StepFields) -> Built:
 
 def _unpack(fields: StepFields) -> Built:
     source, targets = fields.place("from", member=True), fields.places("to")
-    fields.siblings(source, *targets)
-    for target in targets:
-        fields.different(source, target)
+    fields.beside(source, targets)
     lossy = fields.take("lossy", bool, "true or false", False)
     objects = objects_at(source)
 
@@ -197,9 +183,7 @@ def _unpack(fields: StepFields) -> Built:
 
 def _nest(fields: StepFields) -> Built:
     sources, target = fields.places("from", all_members=True), fields.place("to", member=True)
-    fields.siblings(target, *sources)
-    for source in sources:
-        fields.different(source, target)
+    fields.beside(target, sources)
     inside = [source[-1] for source in sources]
     takes_all = inside == ["*"]
     objects = objects_at(target)

@@ -101,9 +101,12 @@ class StepFields:
         if len(shared) > 1:
             self.refuse("", "its places must be the same up to their last '*'")
 
-    def siblings(self, *places: Tokens) -> None:
-        if len({place[:-1] for place in places}) > 1:
+    def beside(self, one: Tokens, others: list[Tokens]) -> None:
+        """Require that *one* and each of *others* are different members of one object."""
+        if len({place[:-1] for place in (one, *others)}) > 1:
             self.refuse("", "its places must be members of one object; use move for others")
+        for other in others:
+            self.different(other, one)
 
     def different(self, left: Tokens, right: Tokens) -> None:
         if ("",) in (left, right):  # a pointer that was refused already

@@ -9,17 +9,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-__all__ = [
-    "CONVERSIONS",
-    "EXACT",
-    "TYPES",
-    "exact_number",
-    "is_type",
-    "same_as",
-    "show",
-    "type_of",
-    "with_article",
-]
+__all__ = ["CONVERSIONS", "EXACT", "TYPES", "exact_number", "is_type", "same_as", "show", "type_of", "with_article"]
 
 TYPES = ("string", "integer", "number", "boolean")
 

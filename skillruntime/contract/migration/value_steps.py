@@ -7,7 +7,16 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from skillruntime.contract.migration.locations import StepRefused, Tokens, copy_json, each, objects_at, put, spread
+from skillruntime.contract.migration.locations import (
+    StepRefused,
+    Tokens,
+    copy_json,
+    each,
+    gathered,
+    objects_at,
+    put,
+    spread,
+)
 from skillruntime.contract.migration.shape_steps import Built
 from skillruntime.contract.migration.step_fields import REQUIRED, StepFields
 from skillruntime.contract.migration.value_conversions import (
@@ -125,9 +134,7 @@ def _is_decimal(ratio: Fraction) -> bool:
 
 
 def _split(fields: StepFields) -> Built:
-    separator = fields.take("separator", str, "a text of at least one character")
-    if separator == "":
-        fields.refuse("separator", "must be a text of at least one character")
+    separator = _separator(fields)
     strip = fields.take("strip", bool, "true or false", False)
     limit = _limit(fields)
 
@@ -148,6 +155,13 @@ def _split(fields: StepFields) -> Built:
     return each(place, new), None if strip else {"join": {"at": format_pointer(place), **joined}}
 
 
+def _separator(fields: StepFields) -> str | None:
+    separator: str | None = fields.take("separator", str, "a text of at least one character")
+    if separator == "":
+        fields.refuse("separator", "must be a text of at least one character")
+    return separator
+
+
 def _limit(fields: StepFields) -> int | None:
     """Return the most parts there may be: the last one takes the rest of the text, separators included."""
     limit: int | None = fields.take("limit", int, "a number of parts, at least 2", None)
@@ -160,9 +174,7 @@ def _split_apart(
     fields: StepFields, joined: dict[str, Any], parts: Callable[[str], list[str]], *, exact: bool
 ) -> Built:
     source, targets = fields.place("from", member=True), fields.places("to")
-    fields.siblings(source, *targets)
-    for target in targets:
-        fields.different(source, target)
+    fields.beside(source, targets)
     objects = objects_at(source)
 
     def change(arguments: dict[str, Any]) -> None:
@@ -183,9 +195,7 @@ def _split_apart(
 
 
 def _join(fields: StepFields) -> Built:
-    separator = fields.take("separator", str, "a text of at least one character")
-    if separator == "":
-        fields.refuse("separator", "must be a text of at least one character")
+    separator = _separator(fields)
 
     limit = _limit(fields)
 
@@ -216,22 +226,17 @@ def _join(fields: StepFields) -> Built:
 
 def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[list[Any], str], str]) -> Built:
     sources, target = fields.places("from"), fields.place("to", member=True)
-    fields.siblings(target, *sources)
-    for source in sources:
-        fields.different(source, target)
+    fields.beside(target, sources)
     objects = objects_at(target)
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, path in objects(arguments):
-            present = [source[-1] in holder for source in sources]
-            if not any(present):
-                continue
-            where = format_pointer((*path, sources[present.index(False) if False in present else 0][-1]))
+            names = [source[-1] for source in sources]
+            absent = next((name for name in names if name not in holder), names[0])
             # Parts are distinguished by position only, so a gap would move the later ones.
-            if present != sorted(present, reverse=True):
-                raise StepRefused(where, f"{where} is missing although a later value is given; joined, it would move")
-            parts = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]
-            put(holder, target[-1], text(parts, where), path)
+            parts = gathered(holder, names, path, "joined, it would move")
+            if parts:
+                put(holder, target[-1], text(parts, format_pointer((*path, absent))), path)
 
     outside = list(map(format_pointer, sources))
     return change, {"split": {"from": format_pointer(target), "to": outside, **split}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 from skillruntime.testing.hostile.cases import Case, World, skill_text
@@ -333,24 +334,18 @@ def _framed(body: str) -> str:
     return _FRAME.format(body=textwrap.indent(body.replace("; ", "\n"), "    "))
 
 
-def _writer(name: str, source: str) -> _Writer:
-    return _Writer(name, source)
+def _writer(name: str, source: str) -> Callable[[Path, World], None]:
+    """Return what writes a skill with one script, a description of its target, and a contract."""
 
-
-class _Writer:
-    """Writes a skill with one script, a description of its target, and a contract."""
-
-    def __init__(self, name: str, source: str) -> None:
-        self._name = name
-        self._source = source
-
-    def __call__(self, directory: Path, world: World) -> None:
+    def write(directory: Path, world: World) -> None:
         (directory / "scripts").mkdir(parents=True)
-        (directory / "SKILL.md").write_text(skill_text(self._name), "utf-8")
+        (directory / "SKILL.md").write_text(skill_text(name), "utf-8")
         # With a first line and the bit to be run, for loaders that start a script by its path.
         script = directory / "scripts" / "run.py"
-        script.write_text(f"#!/usr/bin/env python3\n{self._source}", "utf-8")
+        script.write_text(f"#!/usr/bin/env python3\n{source}", "utf-8")
         script.chmod(0o755)
         (directory / "scripts" / "world.json").write_text(json.dumps(world.to_dict()), "utf-8")
         contract = {"version": "1.0.0", "input": {"type": "object"}, "run": {"script": "scripts/run.py"}}
         (directory / "contract.json").write_text(json.dumps(contract), "utf-8")
+
+    return write

@@ -172,7 +172,7 @@ def _file_cases() -> list[Case]:
     cases = []
     for name, what, make, paths in makers:
         full = f"file-{name}"
-        cases.append(Case(full, "skill", f"it {what}", refused, _Files(full, {}, make), paths))
+        cases.append(Case(full, "skill", f"it {what}", refused, _files(full, {}, make), paths))
     for name, what, make in (
         ("link", "a link to a file of the host", lambda path, w: path.symlink_to(w.outside / "secret")),
         ("fifo", "a pipe", lambda path, w: os.mkfifo(path)),
@@ -180,41 +180,37 @@ def _file_cases() -> list[Case]:
         ("dangling", "a link to nothing", lambda path, w: path.symlink_to("/nowhere")),
     ):
         full = f"file-instructions-{name}"
-        cases.append(Case(full, "skill", f"its SKILL.md is {what}", refused, _Instructions(make)))
+        cases.append(Case(full, "skill", f"its SKILL.md is {what}", refused, _instructions(make)))
     return cases
 
 
 def _case(name: str, attack: str, expected: str, files: Mapping[str, Any]) -> Case:
-    return Case(name, "skill", attack, expected, _Files(name, files, lambda directory, world: None))
+    return Case(name, "skill", attack, expected, _files(name, files, lambda directory, world: None))
 
 
-class _Files:
-    """Writes a skill of *files*, whose contents are text, or functions that give it; then *make* adds the rest."""
+def _files(name: str, files: Mapping[str, Any], make: Callable[[Path, World], object]) -> Callable[[Path, World], None]:
+    """Return what writes a skill of *files*, whose contents are text, or functions that give it; *make* adds the rest."""
 
-    def __init__(self, name: str, files: Mapping[str, Any], make: Callable[[Path, World], object]) -> None:
-        self._name = name
-        self._files = {"SKILL.md": skill_text(name), **files}
-        self._make = make
-
-    def __call__(self, directory: Path, world: World) -> None:
+    def write(directory: Path, world: World) -> None:
         directory.mkdir(parents=True)
-        for path, given in self._files.items():
+        for path, given in {"SKILL.md": skill_text(name), **files}.items():
             content = given() if callable(given) else given
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
             data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
             (directory / path).write_bytes(data)
-        self._make(directory, world)
+        make(directory, world)
+
+    return write
 
 
-class _Instructions:
-    """Writes a directory whose SKILL.md is not a file."""
+def _instructions(make: Callable[[Path, World], object]) -> Callable[[Path, World], None]:
+    """Return what writes a directory whose SKILL.md is not a file."""
 
-    def __init__(self, make: Callable[[Path, World], object]) -> None:
-        self._make = make
-
-    def __call__(self, directory: Path, world: World) -> None:
+    def write(directory: Path, world: World) -> None:
         directory.mkdir(parents=True)
-        self._make(directory / "SKILL.md", world)
+        make(directory / "SKILL.md", world)
+
+    return write
 
 
 def _frontmatter(more: str) -> bytes:
