@@ -8,11 +8,13 @@ import stat
 import sys
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
+from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
 from skillruntime.runtime.temporary import make_temporary, remove_tree
 
 __all__ = ["FILE_LIMIT", "Workspace"]
@@ -71,18 +73,18 @@ class Workspace:
         """
         found: dict[str, tuple[int, int, int]] = {}
         seen = 0  # directories and links too: a script may leave a million of them for each later call to walk
-        pending = [("", str(self.directory))]
+        pending = [""]
         while pending:
-            prefix, directory = pending.pop()
+            prefix = pending.pop()
             try:
-                with os.scandir(directory) as entries:
+                with _entries(self.directory, prefix) as entries:
                     for entry in entries:
                         seen += 1
                         if seen > FILE_LIMIT:
                             return None
                         if entry.is_dir(follow_symlinks=False):
                             if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
-                                pending.append((f"{prefix}{entry.name}/", entry.path))
+                                pending.append(f"{prefix}{entry.name}/")
                         elif entry.is_file(follow_symlinks=False):
                             status = entry.stat(follow_symlinks=False)
                             found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
@@ -109,20 +111,10 @@ class Workspace:
             OSError: there is no such file, it is reached through a link, it is not a regular file, or the copy cannot
                 be written.
         """
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            raise PermissionError(errno.EACCES, "outside the workspace", path)
         # O_NONBLOCK: opening a FIFO must not wait for its other end.
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        *directories, name = Path(path).parts
-        at = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for directory in directories:
-                if directory in ("..", "/"):
-                    raise PermissionError(errno.EACCES, "outside the workspace", path)
-                below = os.open(directory, flags | os.O_DIRECTORY, dir_fd=at)
-                os.close(at)
-                at = below
-            descriptor = os.open(name, flags, dir_fd=at)
-        finally:
-            os.close(at)
+        descriptor = open_without_links(f"{self.directory}/{path}", flags=os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as source:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
                 raise PermissionError(errno.EACCES, "not a regular file", path)
@@ -134,6 +126,21 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+@contextmanager
+def _entries(directory: Path, prefix: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """Give the entries of a directory in the workspace; one that was exchanged for a link meanwhile has none."""
+    if not HAS_DIRECTORY_DESCRIPTORS:
+        with os.scandir(directory / prefix) as entries:
+            yield entries
+        return
+    opened = open_without_links(f"{directory}/{prefix}", flags=os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with os.scandir(opened) as entries:
+            yield entries
+    finally:
+        os.close(opened)
 
 
 def _remove_own(directory: Path, maker: int) -> None:

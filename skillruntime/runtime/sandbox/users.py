@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import time
 from contextlib import suppress
@@ -92,15 +93,17 @@ def drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "the capabilities of the host cannot be dropped")
 
 
-def give_back_files(roots: list[str], user: int) -> None:
-    """Give what *user* made below *roots* to the owner of each root, without following links.
+def give_back_files(roots: list[int], user: int) -> None:
+    """Give what *user* made below *roots*, which are descriptors, to the owner of each root, following no link.
 
     For five seconds: among a million files the rest keep the user, and the host, which is root, may do so itself.
     """
     ends = time.monotonic() + 5
     for root in roots:
-        owner = Path(root).stat()
-        for _, directories, files, at in os.fwalk(root, follow_symlinks=False):
+        owner = os.fstat(root)
+        if not stat.S_ISDIR(owner.st_mode):
+            continue
+        for _, directories, files, at in os.fwalk(".", follow_symlinks=False, dir_fd=root):
             for name in (*directories, *files):
                 if time.monotonic() > ends:
                     return
