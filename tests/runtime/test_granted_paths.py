@@ -322,8 +322,8 @@ async def test_granted_paths_leave_no_descriptor_open(places: Places, level: str
 async def test_a_command_has_no_descriptor_of_a_granted_path(places: Places, level: str) -> None:
     """One would lead to everything above it, past the namespace and past Landlock."""
     source = (
-        "import fcntl\nfound = []\nfor number in range(3, 1000):\n    try:\n        fcntl.fcntl(number, fcntl.F_GETFD)\n"
-        "        found.append(number)\n    except OSError:\n        pass\nprint(found)"
+        "import fcntl\nfound = []\nfor number in range(3, 1000):\n    try:\n"
+        "        fcntl.fcntl(number, fcntl.F_GETFD)\n        found.append(number)\n    except OSError:\n        pass\nprint(found)"
     )
     sandbox = await open_sandbox(level)
     command = SandboxCommand(
@@ -353,3 +353,33 @@ async def test_a_directory_of_the_system_can_be_granted(places: Places, level: s
 
         assert finished.exit_code == 0, finished.stderr
         assert Path(made, "written").stat().st_uid == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("exchanged", ["directory", "parent"])
+async def test_a_readable_directory_inside_the_workspace_is_not_exchanged(
+    places: Places, level: str, exchanged: str
+) -> None:
+    """Where the interpreter or other files to read lie in it, a link in their place leads to nothing."""
+    readable = places.workspace / "kept" / "out"
+    readable.mkdir(parents=True)
+    (readable / "secret").write_text("own")
+    paths = [str(readable), str(places.outside), str(places.outside / "out")]
+    command = SandboxCommand(
+        (sys.executable, "-I", "-S", "-c", TRY.format(paths=paths)),
+        places.workspace,
+        readable=(*interpreter_paths(sys.executable), readable),
+        writable=(places.workspace,),
+    )
+    sandbox = await open_sandbox(level)
+
+    before = await sandbox.run(command)
+    place = readable if exchanged == "directory" else readable.parent
+    place.rename(places.workspace / "old")
+    place.symlink_to(places.outside)
+    after = await sandbox.run(command)
+
+    assert b"own" in before.stdout, before.stderr
+    assert b"canary" not in after.stdout
+    assert after.exit_code == 0, after.stderr
+    assert places.is_untouched()

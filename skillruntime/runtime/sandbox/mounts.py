@@ -9,16 +9,17 @@ host.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from skillruntime.runtime.sandbox.users import unused_user
-from skillruntime.runtime.sandbox.without_links import open_writable
+from skillruntime.runtime.sandbox.without_links import is_inside, open_without_links, open_writable
 
 __all__ = ["Guest", "stage_mounts"]
 
@@ -59,7 +60,7 @@ class Guest(NamedTuple):
 
 
 def stage_mounts(
-    readable: Iterable[str], writable: Iterable[str], trees: Iterable[str], guest: Guest
+    readable: Iterable[str], writable: Collection[str], trees: Iterable[str], guest: Guest
 ) -> tuple[dict[str, str], str]:
     """Return where *guest* finds each path, and a root directory with devices and *trees*, which are read-only.
 
@@ -76,12 +77,17 @@ def stage_mounts(
     namespaces = {(0, 0): guest.namespace}
     # Every path is opened before anything is mounted: the stage would hide what lies below it.
     places: list[tuple[int, str, bool]] = []
-    staged = {path: path for path in readable}  # bubblewrap skips what is not there, or names it
+    staged = {path: path for path in readable}
     named = [path for path in staged if not f"{path}/".startswith(_SHARED_ROOTS)]
     # Opened here: a descriptor of the namespace that this process has left cannot be cloned.
-    opened = [*((path, _opened(path)) for path in named), *((path, open_writable(path)) for path in writable)]
+    opened = [
+        *((path, _opened(path, without_links=is_inside(path, writable))) for path in named),
+        *((path, open_writable(path)) for path in writable),
+    ]
     for path, descriptor in opened:
-        if descriptor is not None:
+        if descriptor is None:
+            del staged[path]
+        else:
             staged[path] = f"{_STAGE}/{len(places)}"
             is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
             places.append((_open_tree(path, descriptor, namespaces, guest), staged[path], is_directory))
@@ -113,11 +119,14 @@ def stage_mounts(
     return staged, root
 
 
-def _opened(path: str) -> int | None:
+def _opened(path: str, *, without_links: bool = False) -> int | None:
+    """Return a descriptor of *path*; None where it is not there, or is a link that a script may have made."""
     try:
-        return os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
+        return open_without_links(path) if without_links else os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return None
+        raise
 
 
 def _make_directory(path: str, guest: Guest) -> None:

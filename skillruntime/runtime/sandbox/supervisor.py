@@ -39,7 +39,12 @@ from skillruntime.runtime.sandbox.users import (
     drop_privileges,
     give_back_files,
 )
-from skillruntime.runtime.sandbox.without_links import WritablePathError, open_writable
+from skillruntime.runtime.sandbox.without_links import (
+    WritablePathError,
+    is_inside,
+    open_without_links,
+    open_writable,
+)
 
 __all__ = ["serve"]
 
@@ -225,9 +230,14 @@ class _Run:
                 drop_privileges(self.user, keep_file_access=True)
             else:
                 drop_capabilities()
-            hidden = [landlock.paths_without(Path(root), "__pycache__") for root in self.asked["skills"]]
+            # What lies in a writable directory is readable with it, and could be a link out of it by now.
+            readable, skills = (
+                [path for path in self.asked[name] if not is_inside(path, self.asked["bound"])]
+                for name in ("readable", "skills")
+            )
+            hidden = [landlock.paths_without(Path(root), "__pycache__") for root in skills]
             landlock.restrict(
-                [*self.asked["readable"], "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
+                [*readable, "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
                 [*self.opened, *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
                 [path for _, listed in hidden for path in listed],
                 network=self.asked["network"],
@@ -306,17 +316,21 @@ class _Run:
             for at, names, _ in os.walk(root)
             if "__pycache__" in names
         ]
-        paths = (*self.asked["readable"], *self.asked["skills"])
-        sources, writable, root = {path: path for path in paths}, {}, None
+        bound, paths = self.asked["bound"], (*self.asked["readable"], *self.asked["skills"])
+        sources, opened, root = {path: path for path in paths}, {}, None
         # This process itself changes its mounts and its user, because it serves one command: another copy of Python
         # that does so before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
         if self.guest is not None:
             trees = trees_of_root(self.asked)
-            sources, root = stage_mounts(sources.keys() - trees, self.asked["bound"], trees, self.guest)
+            sources, root = stage_mounts(sources.keys() - trees, bound, trees, self.guest)
             become_for_now(self.guest.user)
         else:
-            writable = {path: open_writable(path) for path in self.asked["bound"]}
-        arguments = bubblewrap_arguments(self.asked, sources, writable, compiled, root)
+            opened = {path: open_writable(path) for path in bound}
+            for path in [path for path in sources if is_inside(path, bound)]:
+                del sources[path]
+                with suppress(OSError):
+                    opened[path] = open_without_links(path)
+        arguments = bubblewrap_arguments(self.asked, sources, opened, compiled, root)
         filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
         users = _memory_file(_PASSWD)
         options = [
@@ -326,7 +340,7 @@ class _Run:
         ]
         # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host show no paths.
         listed = _memory_file(b"\0".join(os.fsencode(option) for option in options) + b"\0")
-        for descriptor in (info, block, *writable.values()):
+        for descriptor in (info, block, *opened.values()):
             os.set_inheritable(descriptor, True)
         return os.posix_spawn(
             self.asked["bubblewrap"],

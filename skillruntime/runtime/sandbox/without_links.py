@@ -8,8 +8,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 
-__all__ = ["HAS_DIRECTORY_DESCRIPTORS", "WritablePathError", "open_without_links", "open_writable", "outermost"]
+__all__ = [
+    "HAS_DIRECTORY_DESCRIPTORS",
+    "WritablePathError",
+    "is_inside",
+    "open_without_links",
+    "open_writable",
+    "outermost",
+]
 
 HAS_DIRECTORY_DESCRIPTORS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 """Whether this system has what `open_without_links` needs; Windows does not."""
@@ -67,9 +75,14 @@ def open_writable(path: str) -> int:
         raise WritablePathError(error.errno, named) from None
 
 
+def is_inside(path: str, directories: Iterable[str]) -> bool:
+    """Return whether *path* is named as something inside one of *directories*."""
+    return any(path.startswith(f"{directory.rstrip('/')}/") for directory in directories)
+
+
 def outermost(paths: list[str]) -> list[str]:
     """Return *paths* without those that lie inside another: these come with it, as whatever they are by then."""
-    return [path for path in paths if not any(path.startswith(f"{other.rstrip('/')}/") for other in paths)]
+    return [path for path in paths if not is_inside(path, paths)]
 
 
 def _link(path: str) -> OSError:
