@@ -323,7 +323,8 @@ async def test_a_command_has_no_descriptor_of_a_granted_path(places: Places, lev
     """One would lead to everything above it, past the namespace and past Landlock."""
     source = (
         "import fcntl\nfound = []\nfor number in range(3, 1000):\n    try:\n"
-        "        fcntl.fcntl(number, fcntl.F_GETFD)\n        found.append(number)\n    except OSError:\n        pass\nprint(found)"
+        "        fcntl.fcntl(number, fcntl.F_GETFD)\n        found.append(number)\n"
+        "    except OSError:\n        pass\nprint(found)"
     )
     sandbox = await open_sandbox(level)
     command = SandboxCommand(
