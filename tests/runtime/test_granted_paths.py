@@ -103,7 +103,7 @@ def is_contained(response: SkillResponse) -> bool:
 
 @pytest.mark.parametrize("inside", ["workspace", "shared"])
 @pytest.mark.parametrize("kind", ["directory", "parent", "file", "not there yet"])
-def test_a_granted_path_that_a_script_exchanged_leads_nowhere(
+def test_a_granted_path_that_a_script_exchanged_is_not_followed(
     places: Places, level: str, inside: str, kind: str
 ) -> None:
     """In the workspace, or in a directory granted to the first skill: the second reaches nothing outside."""
