@@ -199,3 +199,22 @@ async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
     users = [(await run("landlock", tmp_path, show)).stdout.decode().strip() for _ in range(6)]
 
     assert user not in users
+
+
+async def test_every_file_that_a_script_made_belongs_to_the_host(tmp_path: Path, level: str) -> None:
+    """In new directories, in those that were there, and moved between them; what was there keeps its owner."""
+    old = tmp_path / "old" / "inner"
+    old.mkdir(parents=True)
+    (tmp_path / "kept").write_text("a")
+    for path in (old, old.parent, tmp_path):
+        os.utime(path, (1, 1))
+    source = (
+        "import os\nos.makedirs('new/inner')\nfor path in ('new/inner/a', 'old/inner/b', 'c'):\n"
+        "    open(path, 'w').close()\nos.symlink('/etc/passwd', 'old/inner/link')\nos.rename('new/inner', 'old/moved')\n"
+    )
+
+    finished = await run(level, tmp_path, source)
+
+    assert finished.exit_code == 0, finished.stderr
+    assert {path.lstat().st_uid for path in tmp_path.rglob("*")} == {os.geteuid()}
+    assert {path.name for path in tmp_path.rglob("*")} >= {"a", "b", "c", "link", "moved", "kept"}

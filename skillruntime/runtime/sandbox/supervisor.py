@@ -196,9 +196,10 @@ class _Run:
             self.group.limit(self.limits["memory"])
         if self.level == "landlock":
             self.opened = [open_writable(path) for path in self.asked["bound"]]
+        started = time.time() - 1  # the times of files are those of the last tick, some milliseconds ago
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
         if self.user is not None:
-            give_back_files(self.opened, self.user)
+            give_back_files(self.opened, self.user, started)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds}

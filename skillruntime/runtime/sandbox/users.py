@@ -14,6 +14,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from skillruntime.runtime.sandbox.without_links import open_without_links
+
 __all__ = [
     "become_for_now",
     "become_root_again",
@@ -93,22 +95,33 @@ def drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "the capabilities of the host cannot be dropped")
 
 
-def give_back_files(roots: list[int], user: int) -> None:
+def give_back_files(roots: list[int], user: int, since: float) -> None:
     """Give what *user* made below *roots*, which are descriptors, to the owner of each root, following no link.
 
-    For five seconds: among a million files the rest keep the user, and the host, which is root, may do so itself.
+    Of a directory that has not changed *since* that time (in seconds of the epoch) only the directories are looked at:
+    among a million files most are the host's. For five seconds: the rest keep the user, and the host, which is root,
+    may change them itself.
     """
     ends = time.monotonic() + 5
     for root in roots:
         owner = os.fstat(root)
-        if not stat.S_ISDIR(owner.st_mode):
-            continue
-        for _, directories, files, at in os.fwalk(".", follow_symlinks=False, dir_fd=root):
-            for name in (*directories, *files):
-                if time.monotonic() > ends:
-                    return
-                with suppress(OSError):
-                    found = os.stat(name, dir_fd=at, follow_symlinks=False)
-                    # Only its own: a file that the host put there meanwhile keeps its owner.
-                    if found.st_uid == user:
-                        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=at, follow_symlinks=False)
+        pending = ["."] if stat.S_ISDIR(owner.st_mode) else []
+        while pending:
+            path = pending.pop()
+            with suppress(OSError):
+                at = open_without_links(path, at=root, flags=os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    # The change of the inode, which a script cannot set back.
+                    is_changed = os.fstat(at).st_ctime >= since
+                    with os.scandir(at) as entries:
+                        for entry in entries:
+                            if time.monotonic() > ends:
+                                return
+                            is_directory = entry.is_dir(follow_symlinks=False)
+                            if is_directory:
+                                pending.append(f"{path}/{entry.name}")
+                            # Only its own: a file that the host put there meanwhile keeps its owner.
+                            if is_changed and entry.stat(follow_symlinks=False).st_uid == user:
+                                os.chown(entry.name, owner.st_uid, owner.st_gid, dir_fd=at, follow_symlinks=False)
+                finally:
+                    os.close(at)

@@ -31,15 +31,15 @@ class WritablePathError(OSError):
     """A path that a script may write is not there, or is now reached through a link."""
 
 
-def open_without_links(path: str, *, flags: int = _PATH) -> int:
-    """Return a descriptor of the absolute *path*; no part of it may be a link.
+def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) -> int:
+    """Return a descriptor of *path*, absolute or below the directory *at*; no part of it may be a link.
 
     *flags* are those of open(2) for the last part.
 
     Raises:
         OSError: a part is a link (ELOOP), or it cannot be opened.
     """
-    here = os.open("/", _PATH)
+    here = os.open("/" if at is None else ".", _PATH, dir_fd=at)
     parts = [part for part in path.split("/") if part not in ("", ".")] or ["."]
     # One part at a time, which every kernel can: openat2(2) with RESOLVE_NO_SYMLINKS needs Linux 5.6, and the filters
     # of many containers refuse it.
