@@ -210,7 +210,8 @@ async def test_every_file_that_a_script_made_belongs_to_the_host(tmp_path: Path,
         os.utime(path, (1, 1))
     source = (
         "import os\nos.makedirs('new/inner')\nfor path in ('new/inner/a', 'old/inner/b', 'c'):\n"
-        "    open(path, 'w').close()\nos.symlink('/etc/passwd', 'old/inner/link')\nos.rename('new/inner', 'old/moved')\n"
+        "    open(path, 'w').close()\nos.symlink('/etc/passwd', 'old/inner/link')\n"
+        "os.rename('new/inner', 'old/moved')\n"
     )
 
     finished = await run(level, tmp_path, source)
