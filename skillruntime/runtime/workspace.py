@@ -8,8 +8,8 @@ import stat
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +22,8 @@ __all__ = ["FILE_LIMIT", "Workspace"]
 FILE_LIMIT = 20_000
 """A workspace with more files and directories than this is not watched: its new files are not listed."""
 
+_DEEPEST = 64  # levels; a script may make thousands of them
+_LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
 
 
@@ -69,28 +71,19 @@ class Workspace:
     def snapshot(self) -> dict[str, tuple[int, int, int]] | None:
         """Return the identity of every file, by relative path; None where there are too many to watch.
 
-        Hidden directories and symbolic links are not looked into.
+        Hidden directories, symbolic links and directories more than 64 levels deep are not looked into.
         """
         found: dict[str, tuple[int, int, int]] = {}
-        seen = 0  # directories and links too: a script may leave a million of them for each later call to walk
-        pending = [""]
-        while pending:
-            prefix = pending.pop()
-            try:
-                with _entries(self.directory, prefix) as entries:
-                    for entry in entries:
-                        seen += 1
-                        if seen > FILE_LIMIT:
-                            return None
-                        if entry.is_dir(follow_symlinks=False):
-                            if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
-                                pending.append(f"{prefix}{entry.name}/")
-                        elif entry.is_file(follow_symlinks=False):
-                            status = entry.stat(follow_symlinks=False)
-                            found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
-            except OSError:
-                continue
-        return found
+        try:
+            if HAS_DIRECTORY_DESCRIPTORS:
+                root = open_without_links(str(self.directory), flags=_LISTED)
+                try:
+                    return found if _look(root, "", found, 0) <= FILE_LIMIT else None
+                finally:
+                    os.close(root)
+            return found if _look(self.directory, "", found, 0) <= FILE_LIMIT else None
+        except OSError:
+            return found
 
     def changes(self, before: Mapping[str, tuple[int, int, int]]) -> list[dict[str, Any]]:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
@@ -128,19 +121,33 @@ class Workspace:
             self._directory = None
 
 
-@contextmanager
-def _entries(directory: Path, prefix: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """Give the entries of a directory in the workspace; one that was exchanged for a link meanwhile has none."""
-    if not HAS_DIRECTORY_DESCRIPTORS:
-        with os.scandir(directory / prefix) as entries:
-            yield entries
-        return
-    opened = open_without_links(f"{directory}/{prefix}", flags=os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with os.scandir(opened) as entries:
-            yield entries
-    finally:
-        os.close(opened)
+def _look(at: int | Path, prefix: str, found: dict[str, tuple[int, int, int]], seen: int) -> int:
+    """Add the files of the directory *at* to *found*; return how many entries were seen, of whatever kind."""
+    directories = []
+    with os.scandir(at) as entries:
+        for entry in entries:
+            seen += 1  # directories and links too: a script may leave a million of them for each later call to walk
+            if seen > FILE_LIMIT:
+                return seen
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
+                    directories.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    if prefix.count("/") >= _DEEPEST:
+        return seen
+    for name in directories:
+        with suppress(OSError):
+            below = at / name if isinstance(at, Path) else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
+            try:
+                seen = _look(below, f"{prefix}{name}/", found, seen)
+            finally:
+                if isinstance(below, int):
+                    os.close(below)
+        if seen > FILE_LIMIT:
+            return seen
+    return seen
 
 
 def _remove_own(directory: Path, maker: int) -> None:

@@ -99,8 +99,8 @@ def give_back_files(roots: list[int], user: int, since: float) -> None:
     """Give what *user* made below *roots*, which are descriptors, to the owner of each root, following no link.
 
     Of a directory that has not changed *since* that time (in seconds of the epoch) only the directories are looked at:
-    among a million files most are the host's. For five seconds: the rest keep the user, and the host, which is root,
-    may change them itself.
+    among a million files most are the host's. It takes at most five seconds and 64 levels; what is left keeps the
+    user, and the host, which is root, may change it itself.
     """
     ends = time.monotonic() + 5
     for root in roots:
@@ -118,7 +118,8 @@ def give_back_files(roots: list[int], user: int, since: float) -> None:
                             if time.monotonic() > ends:
                                 return
                             is_directory = entry.is_dir(follow_symlinks=False)
-                            if is_directory:
+                            # A script may nest thousands of directories: to open the last takes as many steps.
+                            if is_directory and path.count("/") < 64:
                                 pending.append(f"{path}/{entry.name}")
                             # Only its own: a file that the host put there meanwhile keeps its owner.
                             if is_changed and entry.stat(follow_symlinks=False).st_uid == user:
