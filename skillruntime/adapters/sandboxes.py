@@ -14,7 +14,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,12 +22,13 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from skillruntime.catalog.file_opening import read_inside, write_inside
+from skillruntime.catalog.file_opening import Identity, identity_of, read_inside, write_inside
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.interpreters import SANDBOX_PATH, interpreter_of
 from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, Sandbox, SandboxCommand, SandboxLevel
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_writable
 
 __all__ = [
     "RemoteBackend",
@@ -47,7 +48,7 @@ class SandboxShell:
     """Runs shell commands that can write to *workspace* alone, at the best level of this machine.
 
     *environment* is all that the commands see besides a path and directories of their own. *readable* are further paths
-    that they may read. *sandbox* is as for `SkillRuntime`.
+    that they may read. *sandbox* is as for `SkillRuntime`. Links of *workspace* are followed here, and not again.
     """
 
     workspace: Path
@@ -57,6 +58,9 @@ class SandboxShell:
     readable: tuple[Path, ...] = ()
     limits: Limits = field(default_factory=lambda: Limits(stdout=_LARGEST_FILE))
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workspace", self.workspace.resolve())
+
     async def run(
         self,
         command: str | tuple[str, ...],
@@ -64,6 +68,7 @@ class SandboxShell:
         timeout: float | None = _TIMEOUT,
         directory: str | None = None,
         environment: Mapping[str, str] | None = None,
+        readable: tuple[Path, ...] = (),
         stdin: bytes = b"",
     ) -> Finished:
         """Run a command, as text for ``sh`` or as words, and return how it ended.
@@ -72,9 +77,9 @@ class SandboxShell:
             TimeoutError: it did not end in time, and was ended.
             AccessDeniedError: no sandbox works here.
         """
-        workspace = self.workspace.resolve()
+        workspace = self.workspace
         words = ("/bin/sh", "-c", command) if isinstance(command, str) else command
-        paths = tuple(dict.fromkeys((*interpreter_paths(sys.executable), *self.readable)))
+        paths = tuple(dict.fromkeys((*interpreter_paths(sys.executable), *self.readable, *readable)))
         asked = SandboxCommand(
             words,
             workspace / (directory or "."),
@@ -126,7 +131,7 @@ def to_deepagents_backend(shell: SandboxShell) -> Any:
 
 async def _write(shell: SandboxShell, path: str, data: bytes) -> Finished:
     # Elsewhere it might be written to a private directory, and be gone with the command.
-    if not Path(os.path.normpath(path)).is_relative_to(shell.workspace.resolve()):
+    if not Path(os.path.normpath(path)).is_relative_to(shell.workspace):
         return Finished(1, b"", b"outside the workspace")
     quoted = shlex.quote(path)
     return await shell.run(f'mkdir -p -- "$(dirname -- {quoted})" && cat > {quoted}', stdin=data)
@@ -203,9 +208,10 @@ def to_agent_framework_runner(shell: SandboxShell) -> Callable[..., Any]:
     async def run(skill: Any, script: Any, args: dict[str, Any] | list[str] | None = None) -> str:
         path, directory = Path(script.full_path), Path(skill.path)
         words = tuple(map(str, args)) if isinstance(args, list) else ()
-        own = replace(shell, readable=(*shell.readable, directory.resolve()))
         stdin = json.dumps(args).encode() if isinstance(args, dict) else b""
-        done = await own.run((*interpreter_of(path), str(path.resolve()), *words), stdin=stdin)
+        done = await shell.run(
+            (*interpreter_of(path), str(path.resolve()), *words), readable=(directory.resolve(),), stdin=stdin
+        )
         text = done.stdout.decode("utf-8", "replace")
         said = done.stderr.decode("utf-8", "replace").strip()
         return text if done.exit_code == 0 else f"{text}\nThe script failed with exit code {done.exit_code}: {said}"
@@ -228,7 +234,11 @@ class RemoteBackend:
 
     async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
         """Run *command* there once; see `Sandbox`."""
-        place = _Place(f"/tmp/skillruntime-{uuid.uuid4().hex}", self._paths(command))
+        directories = {
+            **{str(path): identity_of(str(path)) for path in command.skills},
+            **{str(path): _identity_without_links(str(path)) for path in command.writable},
+        }
+        place = _Place(f"/tmp/skillruntime-{uuid.uuid4().hex}", self._paths(command), directories)
         try:
             await anyio.to_thread.run_sync(self._send, command, place)
             return await anyio.to_thread.run_sync(self._run, command, place, abandon_on_cancel=True)
@@ -245,7 +255,10 @@ class RemoteBackend:
 
     def _paths(self, command: SandboxCommand) -> list[tuple[str, str]]:
         named = [(str(path), f"skill{number}/{path.name}") for number, path in enumerate(command.skills)]
-        return [*named, *((str(path), f"work{number}") for number, path in enumerate(command.writable))]
+        named += [(str(path), f"work{number}") for number, path in enumerate(command.writable)]
+        places = dict(named)
+        # Further names last, so that a path that comes back has its first one.
+        return [*named, *((str(name), places[str(path)]) for name, path in command.links.items())]
 
     def _send(self, command: SandboxCommand, place: _Place) -> None:
         files = [(f"{place.root}/stdin", place.moved(command.stdin))]
@@ -253,8 +266,9 @@ class RemoteBackend:
         lines = [f"export {name}={shlex.quote(place.moved_text(text))}" for name, text in command.environment.items()]
         lines = [line for line in lines if not line.startswith(("export PATH=", "export HOME=", "export TMPDIR="))]
         files.append((f"{place.root}/environment", "\n".join(lines).encode("utf-8", "surrogateescape")))
-        for here, there in place.paths:
-            files += [(f"{place.root}/{there}/{path}", data) for path, data in _files_of(Path(here))]
+        for path, identity in place.directories.items():
+            there = dict(place.paths)[path]
+            files += [(f"{place.root}/{there}/{name}", data) for name, data in _files_of(path, identity)]
         directories = " ".join(shlex.quote(f"{place.root}/{there}") for _, there in place.paths)
         self._checked(f"umask 077; mkdir -p {directories}")
         for answer in self.backend.upload_files(files):
@@ -298,7 +312,7 @@ class RemoteBackend:
             wanted = [path for path in paths if not path.is_absolute() and ".." not in path.parts]
             for path, data in zip(wanted, self._downloaded([f"{root}/{path}" for path in wanted]), strict=True):
                 if data is not None:
-                    write_inside(str(here), str(path), data)
+                    write_inside(str(here), str(path), data, identity=place.directories[str(here)])
 
     def _downloaded(self, paths: list[str]) -> list[bytes | None]:
         return [None if each.error else each.content for each in self.backend.download_files(paths)] if paths else []
@@ -311,10 +325,14 @@ class RemoteBackend:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a command is on the other machine, and which path of this one is which there."""
+    """Where a command is on the other machine, and which path of this one is which there.
+
+    ``directories`` are those whose files are sent; they must stay the same while they are read and written.
+    """
 
     root: str
     paths: list[tuple[str, str]]
+    directories: dict[str, Identity]
 
     def moved_text(self, text: str) -> str:
         """Return *text* with the paths of the other machine."""
@@ -335,7 +353,18 @@ class _Place:
         return data
 
 
-def _files_of(directory: Path) -> list[tuple[str, bytes]]:
+def _identity_without_links(path: str) -> Identity:
+    """Return the identity of a directory that a script may write: an earlier one may have left a link there."""
+    if not HAS_DIRECTORY_DESCRIPTORS:
+        return identity_of(path)
+    descriptor = open_writable(path)
+    try:
+        return identity_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _files_of(directory: str, identity: Identity) -> list[tuple[str, bytes]]:
     """Return the regular files below *directory*: no link is followed."""
     found = []
     for at, names, files in os.walk(directory):
@@ -344,5 +373,5 @@ def _files_of(directory: Path) -> list[tuple[str, bytes]]:
             path = Path(at, name).relative_to(directory).as_posix()
             # What is a link, a pipe, or too large is left out, also if it became so since the directory was read.
             with suppress(OSError):
-                found.append((path, read_inside(str(directory), path, _LARGEST_FILE)))
+                found.append((path, read_inside(directory, path, _LARGEST_FILE, identity=identity)))
     return found

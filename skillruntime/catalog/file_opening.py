@@ -56,8 +56,7 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
     # by a link after a check by path (`realpath`) would be followed.
     here = os.open(directory, _DIRECTORY)
     try:
-        if identity is not None and _identity(os.fstat(here)) != identity:
-            raise OSError(errno.ESTALE, "the skill's directory was replaced")
+        _require(here, identity)
         for part in parts[:-1]:
             below = os.open(part, _DIRECTORY | NO_FOLLOW, dir_fd=here)
             os.close(here)
@@ -114,10 +113,11 @@ def open_regular(path: str) -> int:
     return _regular(os.open(path, READ_FLAGS | NO_FOLLOW))
 
 
-def write_inside(directory: str, path: str, data: bytes) -> None:
+def write_inside(directory: str, path: str, data: bytes, *, identity: Identity | None = None) -> None:
     """Write *data* to the file *path* in *directory*: the old file or the new one, never half of it.
 
-    Missing directories are made. What lies at *path*, a link for example, is replaced and not written through.
+    Missing directories are made. What lies at *path*, a link for example, is replaced and not written through. With
+    *identity* the directory must still be the same as when `identity_of` was called.
 
     Raises:
         OSError: a part of *path* is a link or not a directory, or nothing can be written there.
@@ -136,6 +136,7 @@ def write_inside(directory: str, path: str, data: bytes) -> None:
     here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
+        _require(here, identity)
         for part in parts[:-1]:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=here)
@@ -155,13 +156,18 @@ def write_inside(directory: str, path: str, data: bytes) -> None:
         os.close(here)
 
 
-def identity_of(directory: str) -> Identity:
-    """Return what identifies *directory* while it exists."""
+def identity_of(directory: str | int) -> Identity:
+    """Return what identifies *directory*, a path or a descriptor, while it exists."""
     return _identity(os.stat(directory))  # noqa: PTH116
 
 
 def _identity(status: os.stat_result) -> Identity:
     return status.st_dev, status.st_ino
+
+
+def _require(directory: int, identity: Identity | None) -> None:
+    if identity is not None and _identity(os.fstat(directory)) != identity:
+        raise OSError(errno.ESTALE, "the directory was replaced")
 
 
 def _regular(descriptor: int) -> int:

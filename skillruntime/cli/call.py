@@ -119,7 +119,7 @@ def command(
         _attach_remote(runtime, name, yes=yes)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
-    grants = Grants(network, environment, tuple(str(path.resolve()) for path in writable))
+    grants = Grants(network, environment, tuple(str(Path.cwd() / path) for path in writable))
     response = runtime.call_sync(name, sent, version=version, timeout=timeout, grants=grants)
     response = _for_people(response, catalog, name, can_ask=can_ask)
 

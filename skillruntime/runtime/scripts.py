@@ -33,7 +33,7 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.grants import Grants, requirements_of
+from skillruntime.runtime.grants import Grants, granted_paths, requirements_of
 from skillruntime.runtime.interpreters import interpreter_of, script_environment
 from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.readiness import (
@@ -49,6 +49,7 @@ from skillruntime.runtime.runners import CallContext, ReportedFailureError
 from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, Sandbox, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime.sandbox.without_links import WritablePathError
 from skillruntime.runtime.script_result import (
     Said,
     how_it_ended,
@@ -138,6 +139,7 @@ class ScriptRunner:
             # A script that starts `python` again means the interpreter that runs it, with its packages.
             environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
         workspace = context.workspace
+        granted = granted_paths(grants, workspace)
         command = SandboxCommand(
             (*interpreter, str(script), *words),
             workspace,
@@ -145,9 +147,10 @@ class ScriptRunner:
             environment,
             skills=(directory,),
             readable=interpreter_paths(interpreter[0]) if interpreter else (),
-            writable=(workspace, *map(Path, grants.write)),
+            writable=(workspace, *(Path(path.place) for path in granted)),
             limits=self.limits,
             network=grants.network,
+            links={Path(path): Path(path.place) for path in granted if path.links},
         )
         # Before it runs, so that an execution that is cancelled or does not start is recorded with its level too.
         context.execution["sandbox"] = sandbox.level
@@ -172,6 +175,11 @@ class ScriptRunner:
     async def _run(self, sandbox: Sandbox, command: SandboxCommand, context: CallContext) -> Finished:
         try:
             return await sandbox.run(command, on_stopped=partial(context.execution.__setitem__, "stopped"))
+        except WritablePathError as error:
+            raise AccessDeniedError(
+                f"The script is not started: its directory {error.strerror}",
+                suggested_action="Tell the user: the host can put the directory back, or grant another one",
+            ) from error
         except OSError as error:
             raise ToolNotAvailableError(
                 f"The script {self._shown} cannot be started: {error.strerror or type(error).__name__}",

@@ -57,17 +57,72 @@ def make_temporary() -> Path:
 
 
 def remove_tree(directory: str | os.PathLike[str]) -> None:
-    """Remove *directory*, also where a script left directories in it that may not be entered."""
-    for at, names, _ in os.walk(directory):
-        for name in names:
-            with suppress(OSError):
-                path = Path(at, name)
-                if not path.is_symlink():
-                    path.chmod(0o700)
-    shutil.rmtree(directory, ignore_errors=True)
+    """Remove *directory*, whatever a script left in it: directories that may not be entered, or thousands deep."""
+    if sys.platform == "win32":
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    with suppress(OSError):
+        root = os.open(directory, _LISTED)
+        try:
+            _empty(root)
+        finally:
+            os.close(root)
+        Path(directory).rmdir()
 
 
 if sys.platform != "win32":
+    _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+    def _empty(root: int) -> None:
+        """Remove what is in the directory *root*.
+
+        Directories are moved up into it before they are emptied. `shutil.rmtree` calls itself for each level: a script
+        that made a thousand of them would end it, and the host, with a RecursionError.
+        """
+        moved = f".{os.urandom(8).hex()}-"
+        pending = _remove_files(root)
+        count = 0
+        while pending:
+            name = pending.pop()
+            with suppress(OSError):
+                inner = _entered(name, root)
+                try:
+                    for child in _remove_files(inner):
+                        with suppress(OSError):
+                            _entered(child, inner, close=True)  # a directory that moves must be writable (rename(2))
+                            count += 1
+                            os.rename(child, f"{moved}{count}", src_dir_fd=inner, dst_dir_fd=root)
+                            pending.append(f"{moved}{count}")
+                finally:
+                    os.close(inner)
+                os.rmdir(name, dir_fd=root)
+
+    def _remove_files(directory: int) -> list[str]:
+        """Remove the files of *directory*; return the names of its directories."""
+        directories = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(entry.name)
+                    else:
+                        os.unlink(entry.name, dir_fd=directory)
+        return directories
+
+    def _entered(name: str, parent: int, *, close: bool = False) -> int:
+        """Return a descriptor of the directory *name*, whose owner may do everything in it from now on."""
+        # Not by its path: a script that still runs could exchange it for a link to another directory.
+        if sys.platform == "linux":
+            path = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            try:
+                if os.fstat(path).st_mode & 0o700 != 0o700:
+                    Path(f"/proc/self/fd/{path}").chmod(0o700)
+            finally:
+                os.close(path)
+        opened = os.open(name, _LISTED, dir_fd=parent)
+        if close:
+            os.close(opened)
+        return opened
 
     def _hold(place: str) -> tuple[str, mmap.mmap]:
         """Return a new directory in *place*, and what keeps its lock."""

@@ -9,10 +9,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
+from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
 from skillruntime.runtime.temporary import make_temporary, remove_tree
 
 __all__ = ["FILE_LIMIT", "Workspace"]
@@ -20,6 +22,8 @@ __all__ = ["FILE_LIMIT", "Workspace"]
 FILE_LIMIT = 20_000
 """A workspace with more files and directories than this is not watched: its new files are not listed."""
 
+_DEEPEST = 64  # levels; a script may make thousands of them
+_LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
 
 
@@ -67,28 +71,19 @@ class Workspace:
     def snapshot(self) -> dict[str, tuple[int, int, int]] | None:
         """Return the identity of every file, by relative path; None where there are too many to watch.
 
-        Hidden directories and symbolic links are not looked into.
+        Hidden directories, symbolic links and directories more than 64 levels deep are not looked into.
         """
         found: dict[str, tuple[int, int, int]] = {}
-        seen = 0  # directories and links too: a script may leave a million of them for each later call to walk
-        pending = [("", str(self.directory))]
-        while pending:
-            prefix, directory = pending.pop()
-            try:
-                with os.scandir(directory) as entries:
-                    for entry in entries:
-                        seen += 1
-                        if seen > FILE_LIMIT:
-                            return None
-                        if entry.is_dir(follow_symlinks=False):
-                            if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
-                                pending.append((f"{prefix}{entry.name}/", entry.path))
-                        elif entry.is_file(follow_symlinks=False):
-                            status = entry.stat(follow_symlinks=False)
-                            found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
-            except OSError:
-                continue
-        return found
+        try:
+            if HAS_DIRECTORY_DESCRIPTORS:
+                root = open_without_links(str(self.directory), flags=_LISTED)
+                try:
+                    return found if _look(root, "", found, 0) <= FILE_LIMIT else None
+                finally:
+                    os.close(root)
+            return found if _look(self.directory, "", found, 0) <= FILE_LIMIT else None
+        except OSError:
+            return found
 
     def changes(self, before: Mapping[str, tuple[int, int, int]]) -> list[dict[str, Any]]:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
@@ -109,20 +104,10 @@ class Workspace:
             OSError: there is no such file, it is reached through a link, it is not a regular file, or the copy cannot
                 be written.
         """
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            raise PermissionError(errno.EACCES, "outside the workspace", path)
         # O_NONBLOCK: opening a FIFO must not wait for its other end.
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        *directories, name = Path(path).parts
-        at = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for directory in directories:
-                if directory in ("..", "/"):
-                    raise PermissionError(errno.EACCES, "outside the workspace", path)
-                below = os.open(directory, flags | os.O_DIRECTORY, dir_fd=at)
-                os.close(at)
-                at = below
-            descriptor = os.open(name, flags, dir_fd=at)
-        finally:
-            os.close(at)
+        descriptor = open_without_links(f"{self.directory}/{path}", flags=os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as source:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
                 raise PermissionError(errno.EACCES, "not a regular file", path)
@@ -134,6 +119,35 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+def _look(at: int | Path, prefix: str, found: dict[str, tuple[int, int, int]], seen: int) -> int:
+    """Add the files of the directory *at* to *found*; return how many entries were seen, of whatever kind."""
+    directories = []
+    with os.scandir(at) as entries:
+        for entry in entries:
+            seen += 1  # directories and links too: a script may leave a million of them for each later call to walk
+            if seen > FILE_LIMIT:
+                return seen
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
+                    directories.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    if prefix.count("/") >= _DEEPEST:
+        return seen
+    for name in directories:
+        with suppress(OSError):
+            below = at / name if isinstance(at, Path) else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
+            try:
+                seen = _look(below, f"{prefix}{name}/", found, seen)
+            finally:
+                if isinstance(below, int):
+                    os.close(below)
+        if seen > FILE_LIMIT:
+            return seen
+    return seen
 
 
 def _remove_own(directory: Path, maker: int) -> None:

@@ -25,6 +25,7 @@ from skillruntime.adapters.sandboxes import (
 )
 from skillruntime.catalog import discover
 from skillruntime.runtime import Grants, SkillRuntime, sandbox_report
+from skillruntime.runtime.blocking import run_to_end
 from tests.skill_files import write_skill_files
 
 pytestmark = pytest.mark.skipif(
@@ -157,6 +158,50 @@ def test_a_failure_there_is_a_failure_here(
 
     assert response.errors is not None
     assert part in response.errors[0].message
+
+
+@pytest.mark.parametrize("exchanged", ["data", "parent"])
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_a_granted_directory_that_was_exchanged_is_not_sent(
+    tmp_path: Path, machine: LocalMachine, monkeypatch: pytest.MonkeyPatch, exchanged: str
+) -> None:
+    """Files of another place would leave this machine, and be written by what comes back."""
+    monkeypatch.setenv("API_TOKEN", "abcd")
+    granted = tmp_path / "parent" / "data"
+    granted.mkdir(parents=True)
+    (tmp_path / "elsewhere" / "data").mkdir(parents=True)
+    for directory in (tmp_path / "elsewhere", tmp_path / "elsewhere" / "data"):
+        (directory / "secret").write_text("canary")
+    # What the script reads of it, by the path that it was granted.
+    runtime = remote_runtime(tmp_path, machine, f"import os; print(len(os.listdir({str(granted)!r})))")
+    grants = Grants(environment=("API_TOKEN",), write=(str(granted),))
+    before = runtime.call_sync("sample", {"file": "in.txt"}, grants=grants)
+    place = granted if exchanged == "data" else granted.parent
+    place.rename(tmp_path / "old")
+    place.symlink_to(tmp_path / "elsewhere")
+
+    after = runtime.call_sync("sample", {"file": "in.txt"}, grants=grants)
+
+    assert before.data == 0, before.errors
+    assert after.errors is not None
+    assert "is now reached through a symbolic link" in after.errors[0].message
+    assert len(list((tmp_path / "elsewhere").rglob("*"))) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_the_workspace_of_a_shell_is_looked_up_once(tmp_path: Path) -> None:
+    """A command that may write above it cannot exchange it for another directory."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    shell = SandboxShell(workspace)
+    workspace.rename(tmp_path / "old")
+    workspace.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(OSError, match="symbolic link"):
+        run_to_end(shell.run, "echo x > made")
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_files_that_come_back_follow_no_link(

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from skillruntime.runtime.temporary import remove_tree
+from skillruntime.runtime.workspace import Workspace
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="with Linux's namespaces and /proc")
 
 START = "import os, sys, tempfile\nfrom skillruntime.runtime.temporary import make_temporary\n"
@@ -177,3 +180,25 @@ def test_many_at_once_do_not_sweep_each_other(tmp_path: Path) -> None:
 
     assert [process.returncode for process in processes] == [0] * 12
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tree_of_thousands_of_levels_is_removed(tmp_path: Path) -> None:
+    """A script can make one deeper than Python calls itself; a link in it is removed, and not what it leads to."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    (tmp_path / "tree").mkdir()
+    at = os.open(tmp_path / "tree", os.O_RDONLY)
+    for _ in range(1500):
+        os.symlink(tmp_path / "outside", "link", dir_fd=at)
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.fchmod(at, 0)
+    os.close(at)
+
+    assert Workspace(tmp_path / "tree").snapshot() == {}
+    remove_tree(tmp_path / "tree")
+
+    assert not (tmp_path / "tree").exists()
+    assert (tmp_path / "outside" / "kept").exists()

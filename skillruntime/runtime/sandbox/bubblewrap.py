@@ -42,12 +42,12 @@ def trees_of_root(asked: dict[str, Any]) -> list[str]:
 
 
 def bubblewrap_arguments(
-    asked: dict[str, Any], sources: dict[str, str], hidden: list[str], root: str | None
+    asked: dict[str, Any], sources: dict[str, str], opened: dict[str, int], hidden: list[str], root: str | None
 ) -> list[str]:
     """Return the options that describe the sandbox's files and namespaces.
 
-    *sources* is where each path is found that is not in the tree *root* already, *hidden* which directories appear
-    empty.
+    *sources* is where each path is found that is not in the tree *root* already, *opened* the descriptors of those
+    that are bound by one, *hidden* which directories appear empty.
     """
     arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += [] if asked["network"] else ["--unshare-net"]
@@ -63,11 +63,18 @@ def bubblewrap_arguments(
     arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     arguments += _system_directories()
     # The workspace first: a skill or an interpreter inside it stays read-only.
-    for path in asked["writable"]:
-        arguments += ["--bind", sources[path], path]
-    read_only = {path for path in (*asked["readable"], *asked["skills"]) if path in sources}
+    # bubblewrap compares what it has bound with the descriptor, so a path that is exchanged at that moment is an error
+    # (since 0.10, and in what distributions repaired for CVE-2024-42472).
+    for path in asked["bound"]:
+        arguments += ["--bind-fd", str(opened[path]), path] if path in opened else ["--bind", sources[path], path]
+    for name, path in asked["links"].items():
+        arguments += ["--symlink", path, name]
+    read_only = {path for path in (*asked["readable"], *asked["skills"]) if path in sources or path in opened}
     for path in sorted(read_only, key=lambda path: path.count("/")):
-        arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", sources[path], path]
+        if path in opened:
+            arguments += ["--ro-bind-fd", str(opened[path]), path]
+        else:
+            arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", sources[path], path]
     for path in hidden:
         # A .pyc next to the source would run in its place, and is not what was read and approved.
         arguments += ["--size", "4096", "--tmpfs", path]

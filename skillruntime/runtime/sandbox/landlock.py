@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,9 +38,9 @@ def abi() -> int:
 
 
 def restrict(
-    readable: Iterable[str], writable: Iterable[str], listed: Iterable[str] = (), *, network: bool, abi: int
+    readable: Iterable[str], writable: Iterable[int], listed: Iterable[str] = (), *, network: bool, abi: int
 ) -> None:
-    """Restrict this process to *readable* and *writable* paths; *listed* directories show their names only.
+    """Restrict this process to *readable* paths and *writable* descriptors; *listed* directories show their names only.
 
     A path that is not there is skipped. *abi* is how much of Landlock to use, at most what the kernel speaks.
 
@@ -56,9 +57,11 @@ def restrict(
     ruleset = _checked(_syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "create a ruleset")
     # A device made in the workspace would be the host's device: nothing may make one.
     changing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
-    for paths, rights in ((listed, _READ_DIR), (readable, _READ & handled), (writable, changing)):
+    for paths, rights in ((listed, _READ_DIR), (readable, _READ & handled)):
         for path in paths:
-            _allow(ruleset, path, rights)
+            _allow_path(ruleset, path, rights)
+    for descriptor in writable:
+        _allow(ruleset, descriptor, changing)
     # Without it an unprivileged process may not restrict itself; it also takes the effect from set-user-id programs.
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
@@ -85,19 +88,23 @@ def paths_without(root: Path, hidden: str) -> tuple[list[str], list[str]]:
     return granted, [str(directory) for directory in split]
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def _allow_path(ruleset: int, path: str, rights: int) -> None:
     try:
-        # A rule holds for the file itself, not for its name: a later exchange for a link changes nothing.
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        if not Path(path).is_dir():
-            rights &= _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
-        attributes = struct.pack("=Qi", rights, descriptor)
-        _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, attributes, 0), f"allow {path}")
+        _allow(ruleset, descriptor, rights)
     finally:
         os.close(descriptor)
+
+
+def _allow(ruleset: int, descriptor: int, rights: int) -> None:
+    # A rule holds for the file itself, not for its name: a later exchange for a link changes nothing.
+    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        rights &= _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
+    attributes = struct.pack("=Qi", rights, descriptor)
+    _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, attributes, 0), "allow a path")
 
 
 def _syscall(number: int, *arguments: object) -> int:

@@ -22,6 +22,7 @@ import anyio
 
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
 from skillruntime.runtime.sandbox.readable_paths import system_paths
+from skillruntime.runtime.sandbox.without_links import WritablePathError, open_without_links, outermost
 from skillruntime.runtime.temporary import make_temporary, remove_tree
 
 __all__ = ["LocalSandbox", "with_private_directories"]
@@ -65,7 +66,8 @@ class LocalSandbox:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
             for path in command.writable:
-                ours.callback(_restore_mode, path, path.lstat())
+                with suppress(OSError):  # the supervisor says what is wrong with it
+                    _keep_mode(str(path), ours)
             if self._level == "landlock":
                 # There is no private /tmp: the command gets a directory of its own instead.
                 temporary = make_temporary()
@@ -95,7 +97,8 @@ class LocalSandbox:
             # bubblewrap says on stderr what it lacks.
             lines = conversation.stderr.decode("utf-8", "replace").strip().splitlines()
             reason = lines[-1] if lines else report.get("error", "the launcher ended without a report")
-            raise OSError(report.get("errno", errno.EIO), reason)
+            kind = WritablePathError if report.get("is_writable") else OSError
+            raise kind(report.get("errno", errno.EIO), reason)
         return Finished(
             report["exit_code"],
             bytes(conversation.stdout),
@@ -155,6 +158,8 @@ class LocalSandbox:
             "readable": self._readable(command),
             "skills": [str(path) for path in command.skills],
             "writable": [str(path) for path in command.writable],
+            "bound": outermost([str(path) for path in command.writable]),
+            "links": {str(name): str(path) for name, path in command.links.items()},
             "limits": _limits(command.limits),
             "network": command.network,
         }
@@ -183,18 +188,18 @@ def with_private_directories(command: SandboxCommand, temporary: Path) -> Sandbo
     return dataclasses.replace(command, environment={**command.environment, **own}, writable=writable)
 
 
-def _restore_mode(directory: Path, before: os.stat_result) -> None:
-    """Give *directory* the mode that it had: a script that closes its workspace must not close it to the next one."""
-    with suppress(OSError):  # gone, or exchanged for a link, which is not followed
-        descriptor = os.open(directory, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            after = os.fstat(descriptor)
-            is_same = (after.st_dev, after.st_ino) == (before.st_dev, before.st_ino)
-            if is_same and after.st_mode != before.st_mode:
-                # fchmod(2) refuses a descriptor of O_PATH, and opening for reading may be what the script forbade.
-                Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IMODE(before.st_mode))
-        finally:
-            os.close(descriptor)
+def _keep_mode(path: str, ours: ExitStack) -> None:
+    """Have *ours* give *path* its mode back: a script that closes its workspace must not close it to the next one."""
+    descriptor = open_without_links(path)
+    ours.callback(os.close, descriptor)
+    ours.callback(_restore_mode, descriptor, os.fstat(descriptor).st_mode)
+
+
+def _restore_mode(descriptor: int, before: int) -> None:
+    with suppress(OSError):  # an unprivileged host does not own it any more
+        if os.fstat(descriptor).st_mode != before:
+            # fchmod(2) refuses a descriptor of O_PATH, and opening for reading may be what the script forbade.
+            Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IMODE(before))
 
 
 class _Conversation:
@@ -295,9 +300,11 @@ class _Launcher:
         self._socket: socket.socket | None = None
         self._inode = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._replaced: list[int] = []
 
     def send(self, descriptors: Sequence[int]) -> None:
         with self._lock:
+            self._reap()
             for attempt in (1, 2):
                 # A root launcher must not serve a host that has given root up since.
                 owner = (os.getpid(), os.geteuid(), os.getegid())
@@ -342,7 +349,7 @@ class _Launcher:
                 cwd="/",
                 start_new_session=True,
             )
-        self._process.returncode = 0  # it ends with this process; Popen must not warn that it still runs
+        self._process.returncode = 0  # `_reap` waits for it; Popen must not warn that it still runs
         self._socket, self._inode = ours, os.fstat(ours.fileno()).st_ino
         self._owner = owner
 
@@ -353,6 +360,18 @@ class _Launcher:
             else:
                 self._socket.detach()
             self._socket = None
+        if self._process is not None:
+            self._replaced.append(self._process.pid)
+            self._process = None
+        self._reap()
+
+    def _reap(self) -> None:
+        """Take the exit codes of launchers that were replaced: until then the kernel keeps an entry of each."""
+        for process in tuple(self._replaced):
+            with suppress(ChildProcessError):  # the host has taken it, with waitpid(-1) perhaps
+                if os.waitpid(process, os.WNOHANG) == (0, 0):
+                    continue  # it sees its end of the socket closed, and will end
+            self._replaced.remove(process)
 
     def leave_to_parent(self) -> None:
         """In a forked process: the launcher ends with its host, and not only when this process ends too."""

@@ -9,15 +9,17 @@ host.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from skillruntime.runtime.sandbox.users import unused_user
+from skillruntime.runtime.sandbox.without_links import is_inside, open_without_links, open_writable
 
 __all__ = ["Guest", "stage_mounts"]
 
@@ -57,10 +59,12 @@ class Guest(NamedTuple):
             return cls(user, -1)  # without namespaces only Landlock is left, which mounts nothing
 
 
-def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tuple[dict[str, str], str]:
-    """Return where *guest* finds each of *paths*, and a root directory with devices and *trees*, which are read-only.
+def stage_mounts(
+    readable: Iterable[str], writable: Collection[str], trees: Iterable[str], guest: Guest
+) -> tuple[dict[str, str], str]:
+    """Return where *guest* finds each path, and a root directory with devices and *trees*, which are read-only.
 
-    This process moves into a mount namespace of its own.
+    This process moves into a mount namespace of its own. No part of a *writable* path may be a link.
 
     Raises:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
@@ -73,17 +77,27 @@ def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tu
     namespaces = {(0, 0): guest.namespace}
     # Every path is opened before anything is mounted: the stage would hide what lies below it.
     places: list[tuple[int, str, bool]] = []
-    staged = {path: path for path in paths}  # bubblewrap skips what is not there, or names it
-    for path in staged:
-        if not f"{path}/".startswith(_SHARED_ROOTS) and (status := _status(path)) is not None:
+    staged = {path: path for path in readable}
+    named = [path for path in staged if not f"{path}/".startswith(_SHARED_ROOTS)]
+    # Opened here: a descriptor of the namespace that this process has left cannot be cloned.
+    opened = [
+        *((path, _opened(path, without_links=is_inside(path, writable))) for path in named),
+        *((path, open_writable(path)) for path in writable),
+    ]
+    for path, descriptor in opened:
+        if descriptor is None:
+            del staged[path]
+        else:
             staged[path] = f"{_STAGE}/{len(places)}"
-            tree = _open_tree(path, namespaces, guest, status)
-            places.append((tree, staged[path], stat.S_ISDIR(status.st_mode)))
+            is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+            places.append((_open_tree(path, descriptor, namespaces, guest), staged[path], is_directory))
     root = f"{_STAGE}/root"
-    places += [(_clone(path), root + path, False) for path in _DEVICES]
+    devices = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in _DEVICES]
+    places += [(_clone(path, descriptor), root + path, False) for path, descriptor in devices]
     for path in sorted(trees, key=lambda path: path.count("/")):
-        if (status := _status(path)) is not None:
-            tree = _open_tree(path, namespaces, guest, status)
+        if (descriptor := _opened(path)) is not None:
+            is_shared = f"{path}/".startswith(_SHARED_ROOTS)
+            tree = _clone(path, descriptor) if is_shared else _open_tree(path, descriptor, namespaces, guest)
             _set_attributes(tree, _READ_ONLY, 0, _AT_RECURSIVE, f"make {path} read-only")
             places.append((tree, root + path, True))
     # bubblewrap reads the whole table of mounts after each path that it binds, and a host with control groups has most
@@ -105,36 +119,42 @@ def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tu
     return staged, root
 
 
-def _status(path: str) -> os.stat_result | None:
+def _opened(path: str, *, without_links: bool = False) -> int | None:
+    """Return a descriptor of *path*; None where it is not there, or is a link that a script may have made."""
     try:
-        return os.stat(path)  # noqa: PTH116 - here and below, pathlib would take longer than the system calls
-    except FileNotFoundError:
-        return None
+        return open_without_links(path) if without_links else os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return None
+        raise
 
 
 def _make_directory(path: str, guest: Guest) -> None:
     """Make *path* and what is missing above it; as *guest*, because bubblewrap makes other directories beside it."""
-    if not os.path.isdir(path):  # noqa: PTH112
+    if not os.path.isdir(path):  # noqa: PTH112 - here and below, pathlib would take longer than the system calls
         _make_directory(os.path.dirname(path), guest)  # noqa: PTH120
         os.mkdir(path, 0o755)  # noqa: PTH102
         os.chown(path, guest.user, guest.user)
 
 
-def _open_tree(path: str, namespaces: dict[tuple[int, int], int], guest: Guest, status: os.stat_result) -> int:
-    """Return a second mount of *path*, in which *guest* is its owner where that is not every user's to read."""
-    tree = _clone(path)
-    if not f"{path}/".startswith(_SHARED_ROOTS):
-        owner = (status.st_uid, status.st_gid)
-        if owner not in namespaces:
-            namespaces[owner] = _user_namespace(owner, guest.user)
-        advice = "run the host as an unprivileged user, or use another file system"
-        _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, f"show {path} with another owner; {advice}")
+def _open_tree(path: str, descriptor: int, namespaces: dict[tuple[int, int], int], guest: Guest) -> int:
+    """Return a second mount of *descriptor*, which is that of *path*, in which *guest* is its owner; close it."""
+    status = os.fstat(descriptor)
+    owner = (status.st_uid, status.st_gid)
+    if owner not in namespaces:
+        namespaces[owner] = _user_namespace(owner, guest.user)
+    tree = _clone(path, descriptor)
+    advice = "run the host as an unprivileged user, or use another file system"
+    _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, f"show {path} with another owner; {advice}")
     return tree
 
 
-def _clone(path: str) -> int:
-    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
-    return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"mount {path} a second time")
+def _clone(path: str, descriptor: int) -> int:
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
+    try:
+        return _checked(_syscall(_OPEN_TREE, descriptor, b"", flags), f"mount {path} a second time")
+    finally:
+        os.close(descriptor)
 
 
 def _set_attributes(tree: int, attributes: int, namespace: int, recursive: int, what: str) -> None:

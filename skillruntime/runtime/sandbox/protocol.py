@@ -36,6 +36,9 @@ class SandboxCommand:
     ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets included; it never becomes part
     of another process's argv. ``directory`` is where the command starts. ``writable``, ``readable`` and ``skills`` are
     absolute paths; of ``skills``, which are readable too, the compiled files (``__pycache__``) are hidden.
+
+    No part of a path in ``writable`` may be a link: a script of an earlier command could have made it, so a sandbox
+    follows none and does not start the command then. ``links`` are further names of those paths, for the command.
     """
 
     argv: tuple[str, ...]
@@ -48,6 +51,7 @@ class SandboxCommand:
     limits: Limits = Limits()
     network: bool = False
     on_stderr: Callable[[bytes], object] | None = field(default=None, repr=False)
+    links: Mapping[Path, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,12 @@ from skillruntime.runtime.sandbox.users import (
     drop_privileges,
     give_back_files,
 )
+from skillruntime.runtime.sandbox.without_links import (
+    WritablePathError,
+    is_inside,
+    open_without_links,
+    open_writable,
+)
 
 __all__ = ["serve"]
 
@@ -155,7 +161,8 @@ def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None)
         run = _Run(asked, (stdin, stdout, stderr), control, guest, group)
         report = run.to_end()
     except OSError as error:
-        report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error)}
+        is_writable = isinstance(error, WritablePathError)
+        report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error), "is_writable": is_writable}
     except BaseException as error:
         report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
     with suppress(OSError), socket.socket(fileno=control) as host:
@@ -182,13 +189,17 @@ class _Run:
         self.guest = guest if self.level != "none" else None
         self.user = None if self.guest is None else self.guest.user
         self.group = group if self.level != "none" else None
+        self.opened: list[int] = []  # what the command may write, at the level of Landlock
 
     def to_end(self) -> dict[str, Any]:
         if self.group is not None:
             self.group.limit(self.limits["memory"])
+        if self.level == "landlock":
+            self.opened = [open_writable(path) for path in self.asked["bound"]]
+        started = time.time() - 1  # the times of files are those of the last tick, some milliseconds ago
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
-        if self.user is not None and self.level == "landlock":
-            give_back_files(self.asked["writable"], self.user)
+        if self.user is not None:
+            give_back_files(self.opened, self.user, started)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds}
@@ -220,10 +231,15 @@ class _Run:
                 drop_privileges(self.user, keep_file_access=True)
             else:
                 drop_capabilities()
-            hidden = [landlock.paths_without(Path(root), "__pycache__") for root in self.asked["skills"]]
+            # What lies in a writable directory is readable with it, and could be a link out of it by now.
+            readable, skills = (
+                [path for path in self.asked[name] if not is_inside(path, self.asked["bound"])]
+                for name in ("readable", "skills")
+            )
+            hidden = [landlock.paths_without(Path(root), "__pycache__") for root in skills]
             landlock.restrict(
-                [*self.asked["readable"], "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
-                [*self.asked["writable"], *_DEVICES],
+                [*readable, "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
+                [*self.opened, *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
                 [path for _, listed in hidden for path in listed],
                 network=self.asked["network"],
                 abi=abi,
@@ -301,15 +317,21 @@ class _Run:
             for at, names, _ in os.walk(root)
             if "__pycache__" in names
         ]
-        paths = (*self.asked["readable"], *self.asked["skills"], *self.asked["writable"])
-        sources, root = {path: path for path in paths}, None
+        bound, paths = self.asked["bound"], (*self.asked["readable"], *self.asked["skills"])
+        sources, opened, root = {path: path for path in paths}, {}, None
         # This process itself changes its mounts and its user, because it serves one command: another copy of Python
         # that does so before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
         if self.guest is not None:
             trees = trees_of_root(self.asked)
-            sources, root = stage_mounts(sources.keys() - trees, trees, self.guest)
+            sources, root = stage_mounts(sources.keys() - trees, bound, trees, self.guest)
             become_for_now(self.guest.user)
-        arguments = bubblewrap_arguments(self.asked, sources, compiled, root)
+        else:
+            opened = {path: open_writable(path) for path in bound}
+            for path in [path for path in sources if is_inside(path, bound)]:
+                del sources[path]
+                with suppress(OSError):
+                    opened[path] = open_without_links(path)
+        arguments = bubblewrap_arguments(self.asked, sources, opened, compiled, root)
         filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
         users = _memory_file(_PASSWD)
         options = [
@@ -319,7 +341,7 @@ class _Run:
         ]
         # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host show no paths.
         listed = _memory_file(b"\0".join(os.fsencode(option) for option in options) + b"\0")
-        for descriptor in (info, block):
+        for descriptor in (info, block, *opened.values()):
             os.set_inheritable(descriptor, True)
         return os.posix_spawn(
             self.asked["bubblewrap"],

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from skillruntime.runtime.sandbox.without_links import open_without_links
 
 __all__ = [
     "become_for_now",
@@ -92,20 +95,34 @@ def drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "the capabilities of the host cannot be dropped")
 
 
-def give_back_files(roots: list[str], user: int) -> None:
-    """Give what *user* made below *roots* to the owner of each root, without following links.
+def give_back_files(roots: list[int], user: int, since: float) -> None:
+    """Give what *user* made below *roots*, which are descriptors, to the owner of each root, following no link.
 
-    For five seconds: among a million files the rest keep the user, and the host, which is root, may do so itself.
+    Of a directory that has not changed *since* that time (in seconds of the epoch) only the directories are looked at:
+    among a million files most are the host's. It takes at most five seconds and 64 levels; what is left keeps the
+    user, and the host, which is root, may change it itself.
     """
     ends = time.monotonic() + 5
     for root in roots:
-        owner = Path(root).stat()
-        for _, directories, files, at in os.fwalk(root, follow_symlinks=False):
-            for name in (*directories, *files):
-                if time.monotonic() > ends:
-                    return
-                with suppress(OSError):
-                    found = os.stat(name, dir_fd=at, follow_symlinks=False)
-                    # Only its own: a file that the host put there meanwhile keeps its owner.
-                    if found.st_uid == user:
-                        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=at, follow_symlinks=False)
+        owner = os.fstat(root)
+        pending = ["."] if stat.S_ISDIR(owner.st_mode) else []
+        while pending:
+            path = pending.pop()
+            with suppress(OSError):
+                at = open_without_links(path, at=root, flags=os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    # The change of the inode, which a script cannot set back.
+                    is_changed = os.fstat(at).st_ctime >= since
+                    with os.scandir(at) as entries:
+                        for entry in entries:
+                            if time.monotonic() > ends:
+                                return
+                            is_directory = entry.is_dir(follow_symlinks=False)
+                            # A script may nest thousands of directories: to open the last takes as many steps.
+                            if is_directory and path.count("/") < 64:
+                                pending.append(f"{path}/{entry.name}")
+                            # Only its own: a file that the host put there meanwhile keeps its owner.
+                            if is_changed and entry.stat(follow_symlinks=False).st_uid == user:
+                                os.chown(entry.name, owner.st_uid, owner.st_gid, dir_fd=at, follow_symlinks=False)
+                finally:
+                    os.close(at)

@@ -1,0 +1,89 @@
+"""Open what scripts may write without following a link: an earlier script may have left one in its place.
+
+The descriptor is what is bound, granted or listed afterwards; no path is looked up a second time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+
+__all__ = [
+    "HAS_DIRECTORY_DESCRIPTORS",
+    "WritablePathError",
+    "is_inside",
+    "open_without_links",
+    "open_writable",
+    "outermost",
+]
+
+HAS_DIRECTORY_DESCRIPTORS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+"""Whether this system has what `open_without_links` needs; Windows does not."""
+
+# Without O_PATH (macOS) a FIFO is opened for reading, which must not wait for its other end.
+_PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)) | getattr(os, "O_CLOEXEC", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+class WritablePathError(OSError):
+    """A path that a script may write is not there, or is now reached through a link."""
+
+
+def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) -> int:
+    """Return a descriptor of *path*, absolute or below the directory *at*; no part of it may be a link.
+
+    *flags* are those of open(2) for the last part.
+
+    Raises:
+        OSError: a part is a link (ELOOP), or it cannot be opened.
+    """
+    here = os.open("/" if at is None else ".", _PATH, dir_fd=at)
+    parts = [part for part in path.split("/") if part not in ("", ".")] or ["."]
+    # One part at a time, which every kernel can: openat2(2) with RESOLVE_NO_SYMLINKS needs Linux 5.6, and the filters
+    # of many containers refuse it.
+    for number, part in enumerate(parts, 1):
+        try:
+            opened = os.open(part, (flags if number == len(parts) else _PATH) | _NO_FOLLOW, dir_fd=here)
+        except OSError as error:
+            # What O_DIRECTORY says of a link (open(2)).
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise _link(path) from None
+        finally:
+            os.close(here)
+        # With O_PATH and O_NOFOLLOW a link is opened itself.
+        if stat.S_ISLNK(os.fstat(opened).st_mode):
+            os.close(opened)
+            raise _link(path)
+        here = opened
+    return here
+
+
+def open_writable(path: str) -> int:
+    """Return a descriptor (O_PATH) of what a command may write at the absolute *path*.
+
+    Raises:
+        WritablePathError: it is not there, or is reached through a link; the message names it.
+    """
+    try:
+        return open_without_links(path)
+    except OSError as error:
+        reason = "does not exist" if error.errno == errno.ENOENT else error.strerror
+        named = reason if error.errno == errno.ELOOP else f"{path!r} {reason}"
+        raise WritablePathError(error.errno, named) from None
+
+
+def is_inside(path: str, directories: Iterable[str]) -> bool:
+    """Return whether *path* is named as something inside one of *directories*."""
+    return any(path.startswith(f"{directory.rstrip('/')}/") for directory in directories)
+
+
+def outermost(paths: list[str]) -> list[str]:
+    """Return *paths* without those that lie inside another: these come with it, as whatever they are by then."""
+    return [path for path in paths if not is_inside(path, paths)]
+
+
+def _link(path: str) -> OSError:
+    return OSError(errno.ELOOP, f"{path!r} is now reached through a symbolic link")
