@@ -157,3 +157,19 @@ def test_validate_tries_the_migrations(work: Path) -> None:
 
     findings = json.loads(result.stdout)["diagnostics"]
     assert "migration-fails" in [finding["rule"] for finding in findings]
+
+
+def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is() -> None:
+    """An open schema still admits the removed parameter, so its calls are not said to be refused."""
+    shown = [
+        _what_it_shows(Change(side, "/a", "rule", "why", Bump.MAJOR, Bump.MINOR, None, {"a": 1}, reading))
+        for side in ("input", "output")
+        for reading in ("both", "practical")
+    ]
+
+    assert shown == [
+        "accepted before, refused now",
+        "accepted before, not declared now",
+        "may be returned now, excluded before",
+        "may be returned now, not declared before",
+    ]
