@@ -137,12 +137,7 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             if change.set_theory is not change.bump:
                 console.print(f"        [dim]by set theory {change.set_theory}[/]")
             if change.counterexample is not NO_COUNTEREXAMPLE:
-                says = (
-                    "may be returned now, excluded before"
-                    if change.side == "output"
-                    else "accepted before, refused now"
-                )
-                console.print(f"        {says}: {escape(short(change.counterexample, 200))}")
+                console.print(f"        {_what_it_shows(change)}: {escape(short(change.counterexample, 200))}")
         if each.suggestion is not None:
             console.print("  [green]migration[/]")
             console.print(escape(json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)))
@@ -150,6 +145,14 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
                 console.print(f"  [yellow]not migrated:[/] {escape(change.path or '/')}: {escape(change.why)}")
         if not each.ok:
             console.print(f"  [bold red]version too low:[/] {escape(_advice(each))}")
+
+
+def _what_it_shows(change: Change) -> str:
+    """Return what the counterexample is: by the practical reading alone, the schema itself may still admit it."""
+    by_practice = change.counterexample_reading == "practical"
+    if change.side == "output":
+        return "may be returned now, not declared before" if by_practice else ("may be returned now, excluded before")
+    return "accepted before, not declared now" if by_practice else "accepted before, refused now"
 
 
 def _advice(each: _Compared) -> str:

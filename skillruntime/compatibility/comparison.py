@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.compatibility.containment import covers
+from skillruntime.compatibility.containment import Containment
 from skillruntime.compatibility.counterexample import NO_COUNTEREXAMPLE, Sides
 from skillruntime.compatibility.diff import Bump, Finding, differences, opened
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
@@ -158,8 +158,9 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
         yield _as_a_whole(side, old, new, str(error))
         return
     # Findings say where; the readings then check each claim against the whole schemas, in both directions.
-    found = differences(before, after, is_output=is_output)
-    readings = _Readings(before, after, is_output)
+    containment = Containment()
+    found = differences(before, after, is_output=is_output, containment=containment)
+    readings = _Readings(before, after, containment, is_output=is_output)
     changes = [readings.settled(_change(side, finding)) for finding in found]
     yield from changes
     overlooked = list(readings.overlooked(side, changes))
@@ -195,16 +196,23 @@ def _is_coupled(node: Any) -> bool:
 def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     giver, taker = (new, old) if side == "output" else (old, new)
     # Without a normal form there are no parts to compare, so one verdict covers the whole.
-    bump = Bump.MAJOR if not covers(taker, giver) else Bump.PATCH if covers(giver, taker) else Bump.MINOR
+    containment = Containment()
+    is_covered = containment.covers(taker, giver)
+    bump = Bump.MAJOR if not is_covered else Bump.PATCH if containment.covers(giver, taker) else Bump.MINOR
     why = f"the schemas were compared only as a whole: {reason}"
     change = Change(side, "", "schema-changed", why, bump, bump)
     if bump is Bump.MAJOR:
         finding = Finding((), "schema-changed", why, bump, bump, None, old, new)
-        counterexample = Sides(giver, taker, is_output=side == "output").counterexample_of(finding)
+        counterexample = Sides(giver, taker, containment, is_output=side == "output").counterexample_of(finding)
         if counterexample is not NO_COUNTEREXAMPLE:
             return replace(change, counterexample=counterexample, counterexample_reading="both")
-        change = replace(change, why=f"{why}; it cannot be proven harmless, which counts as breaking")
+        change = replace(change, why=f"{why}; {_undecided(containment)}")
     return change
+
+
+def _undecided(containment: Containment) -> str:
+    reason = " because the schemas are too large to be compared in full" if containment.is_exceeded else ""
+    return f"it cannot be proven harmless{reason}, which counts as breaking"
 
 
 _FIELDS = {"set theory": "set_theory", "practical": "practical"}
@@ -213,8 +221,9 @@ _FIELDS = {"set theory": "set_theory", "practical": "practical"}
 class _Readings:
     """The two schemas by either reading, and what is looked up once for all changes between them."""
 
-    def __init__(self, old: Any, new: Any, is_output: bool) -> None:
+    def __init__(self, old: Any, new: Any, containment: Containment, *, is_output: bool) -> None:
         self.is_output = is_output
+        self._containment = containment
         self._sides = (new, old) if is_output else (old, new)
         self._read: dict[str, Sides] = {}
         self._answers: dict[str, str] = {}
@@ -224,7 +233,7 @@ class _Readings:
             giver, taker = self._sides
             if reading == "practical":
                 giver, taker = closed(giver), opened(taker) if self.is_output else closed(taker)
-            self._read[reading] = Sides(giver, taker, is_output=self.is_output)
+            self._read[reading] = Sides(giver, taker, self._containment, is_output=self.is_output)
         return self._read[reading]
 
     def settled(self, change: Change) -> Change:
@@ -251,7 +260,7 @@ class _Readings:
                 harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
                 change = replace(change, **harmless)
             elif change.counterexample is NO_COUNTEREXAMPLE:
-                change = replace(change, why=f"{change.why}; it cannot be proven harmless, which counts as breaking")
+                change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")
         return change
 
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
@@ -274,7 +283,7 @@ class _Readings:
             old, new = reversed(self._sides) if self.is_output else self._sides
             whole = Finding((), "schema-changed", why, practical, strict, None, old, new)
             yield self.settled(_change(side, whole))
-        elif is_coupled and max(claimed) <= Bump.PATCH and not covers(*self._sides):
+        elif is_coupled and max(claimed) <= Bump.PATCH and not self._containment.covers(*self._sides):
             # `prefixItems: [true]` admits nothing new, except next to `unevaluatedItems: false`.
             why = "taken together, the changes admit something that was refused"
             if self.is_output:
@@ -283,5 +292,5 @@ class _Readings:
 
     def _contained(self, reading: str) -> str:
         if reading not in self._answers:
-            self._answers[reading] = self.sides(reading).containment()
+            self._answers[reading] = self.sides(reading).answer()
         return self._answers[reading]

@@ -8,10 +8,11 @@ from itertools import islice
 from typing import Any
 
 from skillruntime.compatibility.both_engines import Judge, is_by_members
-from skillruntime.compatibility.containment import containment, for_item, for_member
+from skillruntime.compatibility.containment import Containment, for_item, for_member
 from skillruntime.compatibility.diff import Finding
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
+from skillruntime.compatibility.schema_size import Budget
 from skillruntime.contract.migration.value_conversions import same_as
 
 __all__ = ["NO_COUNTEREXAMPLE", "Sides"]
@@ -22,7 +23,8 @@ _DEPTH = 3
 _ARRAYS = {"items", "prefixItems"}
 _OBJECTS = {"properties", "patternProperties", "additionalProperties"}
 _OF_THE_WHOLE = 12
-MANY_MEMBERS = 50
+MANY_MEMBERS = 30
+_STEPS = 2 * 10**8  # of about 10 ns, for all counterexamples by one reading
 _COUNTED = frozenset({"minProperties", "maxProperties"})
 _TAKEN_OUT = {"required-parameter-added", "now-required", "no-longer-required", "field-removed"}
 _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-renamed"}
@@ -31,8 +33,10 @@ _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-
 class Sides:
     """The schemas of the giving and of the taking side, by one reading, and values that show where they disagree."""
 
-    def __init__(self, giver: Any, taker: Any, *, is_output: bool) -> None:
-        self.giver, self.taker = Judge(giver), Judge(taker)
+    def __init__(self, giver: Any, taker: Any, containment: Containment, *, is_output: bool) -> None:
+        self._budget = Budget(_STEPS)
+        self.giver, self.taker = Judge(giver, self._budget), Judge(taker, self._budget)
+        self._containment = containment
         self.is_output = is_output
         self._of_the_whole: Any = None
 
@@ -45,30 +49,30 @@ class Sides:
 
     def counterexample_of(self, finding: Finding) -> Any:
         """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_COUNTEREXAMPLE``."""
-        counterexample = self._first(_candidates(finding, self.giver, self.is_output), _CANDIDATES)
+        counterexample = self._first(self._candidates(finding), _CANDIDATES)
         if counterexample is NO_COUNTEREXAMPLE and not self._is_many_members:
             # Computed once, because every unproven finding asks for it.
             if self._of_the_whole is None:  # the same for every finding
-                rest = samples(_difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
+                rest = samples(self._containment.difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
                 self._of_the_whole = self._first(iter(rest), _OF_THE_WHOLE)
             counterexample = self._of_the_whole
         return counterexample
 
-    def containment(self) -> str:
+    def answer(self) -> str:
         """Return ``yes``, ``no`` or ``unknown``: whether the taker admits all that the giver does.
 
         The engine compares every member with every other; of an object with many, each is compared by itself.
         """
         giver, taker = self.giver.schema, self.taker.schema
         if not self._is_many_members:
-            return containment(taker, giver)
+            return self._containment.answer(taker, giver)
         # What relates members to one another is compared in the shells; each member then by itself.
         needed = {*giver.get("required", ()), *taker.get("required", ())}
-        answers = {containment(_shell(taker, needed), _shell(giver, needed))}
+        answers = {self._containment.answer(_shell(taker, needed), _shell(giver, needed))}
         for name in {**giver["properties"], **taker["properties"]}:
             given, taken = (_member(node, name) for node in (giver, taker))
             if given is not False and same_as(given) != same_as(taken):
-                answers.add(containment(taken, given))
+                answers.add(self._containment.answer(taken, given))
         return next((answer for answer in ("no", "unknown") if answer in answers), "yes")
 
     @cached_property
@@ -78,7 +82,12 @@ class Sides:
         return are_plain and all(len(each.get("properties", ())) > MANY_MEMBERS for each in schemas)
 
     def _first(self, candidates: Iterator[Any], most: int) -> Any:
-        for candidate in islice(candidates, most):
+        # Making candidates is work too, and what exceeded the budget once will again.
+        while not self._budget.is_exceeded and most:
+            most -= 1
+            candidate = next(candidates, NO_COUNTEREXAMPLE)
+            if candidate is NO_COUNTEREXAMPLE:
+                break
             try:
                 if self.shows(candidate):
                     return candidate
@@ -87,66 +96,66 @@ class Sides:
                 continue
         return NO_COUNTEREXAMPLE
 
+    def _candidates(self, finding: Finding) -> Iterator[Any]:
+        giver, difference = self.giver, self._containment.difference
+        given, taken = (finding.new, finding.old) if self.is_output else (finding.old, finding.new)
+        path = finding.path
+        if finding.rule in _TAKEN_OUT:
+            # The member's absence is what breaks, so it is taken out of an admitted value.
+            path, name = path[:-1], finding.details["name"]
+            for value in giver.samples(given, 4):
+                if isinstance(value, dict):
+                    rest = {key: child for key, child in value.items() if key != name}
+                    yield _placed(giver, giver.schema, path, rest)
+        elif finding.rule in _AS_DECLARED:
+            schema = finding.details.get("schema", given.get("properties", {}).get(finding.details["name"], True))
+            yield from (_placed(giver, giver.schema, path, value) for value in samples(schema, 8))
+        elif finding.rule == "optional-parameter-added":
+            rest = given.get("additionalProperties", True)
+            # What old callers may have sent under the new name, and the new schema refuses.
+            left = difference(rest, finding.details["schema"])
+            yield from (_placed(giver, giver.schema, path, value) for value in [*samples(left, 8), *samples(True)])
+        elif "undeclared" in finding.details:
+            rest = given.get("additionalProperties", True)
+            yield from (_placed(giver, giver.schema, path, value) for value in samples(rest, 6))
+        else:
+            yield from (_placed(giver, giver.schema, path, value) for value in samples(difference(given, taken), 8))
+            yield from (_placed(giver, giver.schema, path, value) for value in samples(given, 8))
+            yield from (
+                _placed(giver, giver.schema, path, value) for value in islice(self._parts_between(given, taken), 12)
+            )
+
+    def _parts_between(self, given: Any, taken: Any, depth: int = 0) -> Iterator[Any]:
+        """Yield arrays and objects with one part that *given* is likely to admit and *taken* to refuse."""
+        if not isinstance(given, dict) or not isinstance(taken, dict) or depth > _DEPTH:
+            return
+        kinds = [node.get("type", ()) for node in (given, taken)]
+        base: Any
+        if _ARRAYS & (given.keys() | taken.keys()) and "array" in (kinds[0] or "array"):
+            places = max(len(node.get("prefixItems", ())) for node in (given, taken))
+            base = [next(iter(samples(for_item(given, index), 1)), None) for index in range(places)]
+            for index in range(places + 1):
+                for part in self._between(for_item(given, index), for_item(taken, index), depth):
+                    yield [*base[:index], part]
+                    yield [*base[:index], part, *base[index + 1 :]]
+        if _OBJECTS & (given.keys() | taken.keys()) and "object" in (kinds[0] or "object"):
+            base = next((value for value in samples({**given, "type": "object"}, 2) if isinstance(value, dict)), {})
+            for name in _names(given, taken):
+                for part in self._between(for_member(given, name), for_member(taken, name), depth):
+                    yield {**base, name: part}
+
+    def _between(self, given: Any, taken: Any, depth: int) -> Iterator[Any]:
+        """Yield a few values that the schema of a part, *given*, is likely to admit and *taken* to refuse."""
+        if given is False or taken is True or same_as(given) == same_as(taken):
+            return
+        yield from samples(self._containment.difference(given, taken), 2)
+        yield from islice(self._parts_between(given, taken, depth + 1), 2)
+        yield from samples(given, 3)
+
 
 def _shell(schema: Any, names: set[str]) -> Any:
     """Return the object schema *schema* without its member schemas, except for which of *names* it forbids."""
     return {**schema, "properties": {name: _member(schema, name) is not False for name in sorted(names)}}
-
-
-def _candidates(finding: Finding, giver: Judge, is_output: bool) -> Iterator[Any]:
-    given, taken = (finding.new, finding.old) if is_output else (finding.old, finding.new)
-    path = finding.path
-    if finding.rule in _TAKEN_OUT:
-        # The member's absence is what breaks, so it is taken out of an admitted value.
-        path, name = path[:-1], finding.details["name"]
-        for value in giver.samples(given, 4):
-            if isinstance(value, dict):
-                rest = {key: child for key, child in value.items() if key != name}
-                yield _placed(giver, giver.schema, path, rest)
-    elif finding.rule in _AS_DECLARED:
-        schema = finding.details.get("schema", given.get("properties", {}).get(finding.details["name"], True))
-        yield from (_placed(giver, giver.schema, path, value) for value in samples(schema, 8))
-    elif finding.rule == "optional-parameter-added":
-        rest = given.get("additionalProperties", True)
-        # What old callers may have sent under the new name, and the new schema refuses.
-        left = _difference(rest, finding.details["schema"])
-        yield from (_placed(giver, giver.schema, path, value) for value in [*samples(left, 8), *samples(True)])
-    elif "undeclared" in finding.details:
-        rest = given.get("additionalProperties", True)
-        yield from (_placed(giver, giver.schema, path, value) for value in samples(rest, 6))
-    else:
-        yield from (_placed(giver, giver.schema, path, value) for value in samples(_difference(given, taken), 8))
-        yield from (_placed(giver, giver.schema, path, value) for value in samples(given, 8))
-        yield from (_placed(giver, giver.schema, path, value) for value in islice(_parts_between(given, taken), 12))
-
-
-def _parts_between(given: Any, taken: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield arrays and objects with one part that *given* is likely to admit and *taken* to refuse."""
-    if not isinstance(given, dict) or not isinstance(taken, dict) or depth > _DEPTH:
-        return
-    kinds = [node.get("type", ()) for node in (given, taken)]
-    base: Any
-    if _ARRAYS & (given.keys() | taken.keys()) and "array" in (kinds[0] or "array"):
-        places = max(len(node.get("prefixItems", ())) for node in (given, taken))
-        base = [next(iter(samples(for_item(given, index), 1)), None) for index in range(places)]
-        for index in range(places + 1):
-            for part in _between(for_item(given, index), for_item(taken, index), depth):
-                yield [*base[:index], part]
-                yield [*base[:index], part, *base[index + 1 :]]
-    if _OBJECTS & (given.keys() | taken.keys()) and "object" in (kinds[0] or "object"):
-        base = next((value for value in samples({**given, "type": "object"}, 2) if isinstance(value, dict)), {})
-        for name in _names(given, taken):
-            for part in _between(for_member(given, name), for_member(taken, name), depth):
-                yield {**base, name: part}
-
-
-def _between(given: Any, taken: Any, depth: int) -> Iterator[Any]:
-    """Yield a few values that the schema of a part, *given*, is likely to admit and *taken* to refuse."""
-    if given is False or taken is True or same_as(given) == same_as(taken):
-        return
-    yield from samples(_difference(given, taken), 2)
-    yield from islice(_parts_between(given, taken, depth + 1), 2)
-    yield from samples(given, 3)
 
 
 def _names(given: dict[str, Any], taken: dict[str, Any]) -> dict[str, None]:
@@ -158,20 +167,6 @@ def _names(given: dict[str, Any], taken: dict[str, Any]) -> dict[str, None]:
             found |= dict.fromkeys(names)
         found |= dict.fromkeys(node.get("properties", ()))
     return {**found, "another": None}
-
-
-def _difference(given: Any, taken: Any) -> Any:
-    """Return a schema of what *given* admits and *taken* does not, as far as it can be written."""
-    import jsonschema_rs
-
-    try:
-        left, right = (
-            jsonschema_rs.canonicalize(node if isinstance(node, dict | bool) else True, validate_formats=True)
-            for node in (given, taken)
-        )
-        return left.subtract(right).to_json_schema()
-    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
-        return False
 
 
 def _placed(judge: Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from enum import IntEnum
 from typing import Any
 
-from skillruntime.compatibility.containment import covers, for_member
+from skillruntime.compatibility.containment import Containment, for_member
 from skillruntime.compatibility.normal_form import BRANCHES, closed
 from skillruntime.contract.migration.value_conversions import same_as, show
 
@@ -51,9 +51,9 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def differences(old: Any, new: Any, *, is_output: bool) -> list[Finding]:
+def differences(old: Any, new: Any, *, is_output: bool, containment: Containment) -> list[Finding]:
     """Return how *new* differs from *old*, both in normal form."""
-    return list(_Difference(is_output).at((), old, new))
+    return list(_Difference(is_output, containment).at((), old, new))
 
 
 def opened(node: Any) -> Any:
@@ -88,16 +88,17 @@ def _same(left: Any, right: Any) -> bool:
 
 
 class _Difference:
-    def __init__(self, is_output: bool) -> None:
+    def __init__(self, is_output: bool, containment: Containment) -> None:
         self.is_output = is_output
+        self._covers = containment.covers
 
     def _judged(self, old: Any, new: Any) -> Bump:
         """Return what the change from *old* to *new* asks for by containment: major, minor or patch."""
         giver, taker = (new, old) if self.is_output else (old, new)
         # Containment one way and not the other is an addition; both ways, another way of writing it.
-        if not covers(taker, giver):
+        if not self._covers(taker, giver):
             return Bump.MAJOR
-        return Bump.PATCH if covers(giver, taker) else Bump.MINOR
+        return Bump.PATCH if self._covers(giver, taker) else Bump.MINOR
 
     def _practically(self, old: Any, new: Any) -> Bump:
         return self._judged(opened(old), closed(new)) if self.is_output else self._judged(closed(old), closed(new))

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from skillruntime.compatibility.comparison import Change, Verdict, compare
-from skillruntime.compatibility.containment import covers
+from skillruntime.compatibility.containment import Containment
 from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
@@ -22,6 +22,8 @@ from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.versions import Version
 
 __all__ = ["Suggestion", "suggest_migration"]
+
+_MOST_REMOVED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,12 @@ def suggest_migration(
     before = old if isinstance(old, Contract) else Contract.from_dict(old)
     after = new if isinstance(new, Contract) else Contract.from_dict(new)
     verdict = verdict or compare(before, after)
-    steps = _old_defaults(verdict)  # first: a renamed parameter has its old name there
+    containment = Containment()
+    steps = _old_defaults(verdict, containment)  # first: a renamed parameter has its old name there
     unresolved: list[Change] = []
     broken = [change for change in verdict.changes if change.side == "input" and change.is_breaking]
     names = {change.finding.path: change.finding.details.get("new_name") for change in broken if change.finding}
-    pairs = _pairs(broken)
+    pairs = _pairs(broken, containment)
     added = {(*path[:-1], name) for path, (name, _) in pairs.items()}
     names |= {path: name for path, (name, _) in pairs.items()}
     # Renames come first, so that later steps name the new places; deeper places before shallower ones.
@@ -66,7 +69,7 @@ def suggest_migration(
         if change.rule == "parameter-removed" and place in pairs:
             steps += _moving(_moved(place, names), *pairs[place])
             continue
-        step = _step(change, names)
+        step = _step(change, names, containment)
         if step is None:
             unresolved.append(change)
         else:
@@ -81,7 +84,7 @@ def suggest_migration(
     return Suggestion(document, (*unresolved, *_failing(document, broken, unresolved, after)))
 
 
-def _old_defaults(verdict: Verdict) -> list[dict[str, Any]]:
+def _old_defaults(verdict: Verdict, containment: Containment) -> list[dict[str, Any]]:
     """Return the steps that give old calls the old default of a parameter whose default is another one now."""
     steps = []
     for change in verdict.changes:
@@ -92,7 +95,7 @@ def _old_defaults(verdict: Verdict) -> list[dict[str, Any]]:
             old, new = old["properties"][details["name"]], new["properties"][details["new_name"]]
         elif change.rule != "default-changed":
             continue
-        if not isinstance(old, dict) or "default" not in old or not covers(new, {"const": old["default"]}):
+        if not isinstance(old, dict) or "default" not in old or not containment.covers(new, {"const": old["default"]}):
             continue
         if not isinstance(new, dict) or "default" not in new or not is_same(old["default"], new["default"]):
             steps.append({"set_default": {"at": change.path, "value": old["default"]}})
@@ -123,13 +126,16 @@ def _failing(document: dict[str, Any], broken: list[Change], unresolved: list[Ch
     return failed
 
 
-def _pairs(broken: list[Change]) -> dict[tuple[str, ...], tuple[str, bool]]:
+def _pairs(broken: list[Change], containment: Containment) -> dict[tuple[str, ...], tuple[str, bool]]:
     """Return the removed parameters that have another name now, by path: the name, and whether it is a list of them.
 
     The comparison pairs parameters of one schema; here a text may also have become an array of texts.
     """
     found: dict[tuple[str, ...], tuple[str, bool]] = {}
     removed = [change.finding for change in broken if change.rule == "parameter-removed" and change.finding]
+    # Every removed parameter is compared with every new one.
+    if len(removed) > _MOST_REMOVED:
+        return found
     # Lists first: what they leave may be a single parameter on each side.
     for is_list in (True, False):
         for finding in removed:
@@ -138,7 +144,7 @@ def _pairs(broken: list[Change]) -> dict[tuple[str, ...], tuple[str, bool]]:
             before, after = finding.old["properties"], finding.new.get("properties", {})
             come = [each for each in after if each not in before and each not in taken]
             if is_list:
-                lists = [each for each in come if _converted("", schema, after[each]) == {"wrap": ""}]
+                lists = [each for each in come if _converted("", schema, after[each], containment) == {"wrap": ""}]
                 # A plural at least: `query` -> `queries` is 0.67, `lang` -> `tags` 0.5.
                 pick = [each for each in lists if SequenceMatcher(None, name, each).ratio() >= 0.6]
             else:
@@ -161,7 +167,7 @@ def _moving(here: tuple[str, ...], name: str, is_list: bool) -> list[dict[str, A
     return [{"wrap": format_pointer(here)}, rename] if is_list else [rename]
 
 
-def _step(change: Change, names: Mapping[tuple[str, ...], Any]) -> dict[str, Any] | None:
+def _step(change: Change, names: Mapping[tuple[str, ...], Any], containment: Containment) -> dict[str, Any] | None:
     finding = change.finding
     if finding is None or not finding.path:
         return None
@@ -179,7 +185,7 @@ def _step(change: Change, names: Mapping[tuple[str, ...], Any]) -> dict[str, Any
             added = change.rule == "required-parameter-added"
             return _filled(pointer, schema, added=added)
         case "type-changed" | "anyOf-changed" | "oneOf-changed" | "schema-changed":
-            return _converted(pointer, old, new)
+            return _converted(pointer, old, new, containment)
     return None
 
 
@@ -204,16 +210,21 @@ def _filled(pointer: str, schema: Any, *, added: bool) -> dict[str, Any] | None:
     return {"set_default": {"at": pointer, "value": value} | ({"new": True} if added else {})}
 
 
-def _converted(pointer: str, old: Any, new: Any) -> dict[str, Any] | None:
+def _converted(pointer: str, old: Any, new: Any, containment: Containment) -> dict[str, Any] | None:
     if not isinstance(old, dict) or not isinstance(new, dict):
         return None
     before, after = old.get("type"), new.get("type")
     items = new.get("items", True)
     same = isinstance(items, dict) and before is not None and items.get("type") == before
-    if after == "array" and before != "array" and (same or covers(items, old)):
+    if after == "array" and before != "array" and (same or containment.covers(items, old)):
         return {"wrap": pointer}
     # Only an array of at most one item becomes a value without loss.
-    if before == "array" and after != "array" and old.get("maxItems") == 1 and covers(new, old.get("items", True)):
+    if (
+        before == "array"
+        and after != "array"
+        and old.get("maxItems") == 1
+        and containment.covers(new, old.get("items", True))
+    ):
         return {"unwrap": pointer}
     if before in TYPES and after in TYPES and before != after:
         step = {"convert": {"at": pointer, "from": before, "to": after}}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import chain, islice
 from math import ceil, floor
 from typing import Any
 
 from skillruntime.compatibility.normal_form import BRANCHES
+from skillruntime.contract.migration.value_conversions import exact_number
 
 __all__ = ["samples"]
 
@@ -35,6 +38,9 @@ _FORMATS = {
 }
 _TEXTS = ("a", "", "A", "ab", "a b", "0", "-", "1.5", "_", "é", "a" * 10, "/", ".", "A1", "z" * 40, " ")
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
+_GREATEST_FLOAT = sys.float_info.max
+_LONGEST_TEXT = 100_000  # a longer text or array would cost more than the comparison that asks for it
+_MOST_ITEMS = 1000
 _DEPTH = 12
 _BRANCHES = 16
 
@@ -131,9 +137,8 @@ def _merged(left: Any, right: Any) -> Any:
         elif keyword == "allOf":
             found[keyword] = [*mine, *value]
         elif keyword in BRANCHES:  # one of these and one of those
-            found[keyword] = [_merged(one, other) for one in mine for other in value if isinstance(one, dict)][
-                :_BRANCHES
-            ]
+            both_ways = ((one, other) for one in mine for other in value if isinstance(one, dict))
+            found[keyword] = [_merged(*pair) for pair in islice(both_ways, _BRANCHES)]
         elif keyword.startswith(("min", "exclusiveMin")):
             found[keyword] = max(mine, value)
         elif keyword.startswith(("max", "exclusiveMax")):
@@ -147,26 +152,24 @@ def _merged(left: Any, right: Any) -> Any:
 
 def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
     low, high = schema.get("minLength", 0), schema.get("maxLength")
+    if low > _LONGEST_TEXT:
+        return
     if "pattern" in schema:
         yield from _matching(schema["pattern"], low, high)
     yield from _FORMATS.get(schema.get("format", ""), ())
-    # A text this long would cost more than the comparison that asks for it.
-    if low > 100_000:
-        return
     for text in _TEXTS:
         if low <= len(text) and (high is None or len(text) <= high):
             yield text
     yield "a" * low
-    if high is not None and high <= 100_000:
+    if high is not None and high <= _LONGEST_TEXT:
         yield "a" * high
 
 
 def _integers(schema: dict[str, Any], _: int) -> Iterator[int]:
     low, high, step = _bounds(schema)
-    step = step or 1
     # Multiples of a fraction are drawn by `_numbers`; here any integer is tried.
-    if step != int(step):
-        step = 1
+    if step.denominator != 1:
+        step = Fraction(1)
     first = None if low is None else ceil(low / step) * step
     last = None if high is None else floor(high / step) * step
     for value in (first, last, 0, step, -step, (first or 0) + step, (last or 0) - step):
@@ -174,47 +177,51 @@ def _integers(schema: dict[str, Any], _: int) -> Iterator[int]:
             yield int(value)
 
 
-def _bounds(schema: dict[str, Any]) -> tuple[Any, Any, Any]:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+def _bounds(schema: dict[str, Any]) -> tuple[Fraction | None, Fraction | None, Fraction]:
+    """Return the lowest and the highest integer, and the step: exact, as a float overflows on a long integer."""
+    low, high, above, below, step = _limits(schema)
     if above is not None:
-        low = max(floor(above) + 1, low if low is not None else above)
+        low = max(Fraction(floor(above) + 1), low if low is not None else above)
     if below is not None:
-        high = min(ceil(below) - 1, high if high is not None else below)
-    return low, high, schema.get("multipleOf")
+        high = min(Fraction(ceil(below) - 1), high if high is not None else below)
+    return low, high, step or Fraction(1)
+
+
+def _limits(schema: dict[str, Any]) -> list[Fraction | None]:
+    words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+    return [exact_number(schema[word]) if word in schema else None for word in words]
 
 
 def _numbers(schema: dict[str, Any], depth: int) -> Iterator[float]:
     yield from _integers(schema, depth)
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below, step = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum"), schema.get("multipleOf")
+    low, high, above, below, step = _limits(schema)
     bottom = low if low is not None else above
     top = high if high is not None else below
+    half = Fraction(1, 2)
+    tried: list[Fraction | None] = []
     if step is not None:
-        yield from (step, -step, step * ceil((bottom or 0) / step))
-    if bottom is not None and top is not None:
-        yield (bottom + top) / 2
-    yield from (value for value in (low, high) if value is not None)
-    if bottom is not None:
-        yield bottom + 0.5
-    if top is not None:
-        yield top - 0.5
-    yield 0.5
+        tried += [step, -step, step * ceil((bottom or 0) / step)]
+    tried += [(bottom + top) / 2] if bottom is not None and top is not None else []
+    tried += [low, high, None if bottom is None else bottom + half, None if top is None else top - half, half]
+    for value in tried:
+        if value is not None and abs(value) < _GREATEST_FLOAT:
+            yield int(value) if value.denominator == 1 else float(value)
 
 
 def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
     low, high = schema.get("minItems", 0), schema.get("maxItems")
+    if low > _MOST_ITEMS:
+        return
     prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
     firsts = [samples(item, 3) if depth < _DEPTH else [] for item in prefix]
     inner = list(islice(_values(rest, depth + 1), 6)) if rest is not False else []
     wanted = list(islice(_values(schema["contains"], depth + 1), 3)) if "contains" in schema else []
     base = [found[0] for found in firsts if found] + wanted[: schema.get("minContains", 1)]
     lengths = dict.fromkeys(
-        [low, max(low, 1), high if high is not None and high < 1000 else low + 1, len(base), low + 1]
+        [low, max(low, 1), high if high is not None and high < _MOST_ITEMS else low + 1, len(base), low + 1]
     )
     for length in lengths:
-        # As for texts: long arrays cost more than they show.
-        if length > 1000 or (high is not None and length > high):
+        if length > _MOST_ITEMS or (high is not None and length > high):
             continue
         items = base[:length]
         distinct = [value for value in inner if value not in items]
@@ -224,7 +231,7 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
             items.append(distinct[index] if index < len(distinct) else _another(inner, index, schema))
         yield items
     if wanted:
-        yield [wanted[0]] * (schema.get("maxContains", 2) + 1)
+        yield [wanted[0]] * (min(schema.get("maxContains", 2), _MOST_ITEMS) + 1)
         yield [wanted[0]] * 3
     for value in inner[1:]:
         yield [value] * max(low, 1) if not schema.get("uniqueItems") else [value]

@@ -157,3 +157,16 @@ def test_validate_tries_the_migrations(work: Path) -> None:
 
     findings = json.loads(result.stdout)["diagnostics"]
     assert "migration-fails" in [finding["rule"] for finding in findings]
+
+
+def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is(tmp_path: Path) -> None:
+    """An open schema still admits the removed parameter, so its calls are not said to be refused."""
+    members = {"a": {"type": "string"}, "b": {"type": "string"}}
+    for name, kept in (("old", "ab"), ("new", "b")):
+        schema = {"type": "object", "properties": {key: members[key] for key in kept}}
+        (tmp_path / f"{name}.json").write_text(json.dumps({"version": "1.0.0", "input": schema}))
+
+    result = CliRunner().invoke(group, ["diff", str(tmp_path / "old.json"), str(tmp_path / "new.json")])
+
+    assert 'accepted before, not declared now: {"a": "a"}' in result.output
+    assert "refused now" not in result.output

@@ -10,6 +10,7 @@ from benchmarks.compatibility_pairs import INPUT, OUTPUT
 from skillruntime.compatibility import counterexample as counterexample
 from skillruntime.compatibility.both_engines import Judge
 from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, compare
+from skillruntime.compatibility.schema_size import Budget
 from skillruntime.contract.schema import Schema
 
 
@@ -26,7 +27,7 @@ def test_a_counterexample_of_an_object_is_judged_member_by_member_as_the_referen
             "f": False,
         },
     }
-    judge, engine = Judge(schema), Schema(schema, engine="reference")
+    judge, engine = Judge(schema, Budget(10**9)), Schema(schema, engine="reference")
     parts: list[Any] = [None, "x", "2024-11-20", 5, {}, {"c": 1}, {"c": "1"}, {"e": None}, {"e": 1}, []]
     values = [{name: part, "a": "2024-11-20"} for name in "bdfg" for part in parts]
     values += [{"a": part} for part in parts] + [{"b": {"c": 1}}, *parts]

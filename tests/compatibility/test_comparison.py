@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
 from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, Bump, Verdict, compare
-from skillruntime.compatibility.containment import containment
+from skillruntime.compatibility.containment import Containment
 from skillruntime.compatibility.migration_proof import migration_diagnostics, prove_migrations
 from skillruntime.compatibility.migration_suggestion import suggest_migration
 from skillruntime.compatibility.normal_form import closed, normal_form
@@ -548,7 +548,7 @@ def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> No
 )
 def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(taker: Any, giver: Any, expected: str) -> None:
     """``contains`` means another thing next to ``minContains``, ``then`` next to another ``if``, ``$ref`` elsewhere."""
-    answer = containment(taker, giver)
+    answer = Containment().answer(taker, giver)
 
     assert (answer == "yes") is (expected == "yes"), answer
 

@@ -732,3 +732,15 @@ def test_a_migration_that_json_cannot_express_is_refused(value: Any) -> None:
     """What a step writes into arguments must be JSON, or no engine could judge the arguments afterwards."""
     with pytest.raises(InvalidSkillError, match="must be JSON, but holds"):
         Migration.from_dict({"to": "2.0.0", "steps": [{"set_default": {"at": "/a", "value": value}}]})
+
+
+def test_numbers_of_400_digits_are_converted_or_refused() -> None:
+    """An integer has no limit in JSON and a float has: neither reading a factor nor a text may fail on it."""
+    migration = Migration.from_dict(
+        {"to": "2.0.0", "steps": [{"convert": {"at": "/n", "from": "string", "to": "number"}}]}
+    )
+
+    assert migration.apply({"n": "1" + "0" * 400}) == {"n": 10**400}
+    for field in ("factor", "divisor", "offset"):
+        with pytest.raises(InvalidSkillError, match="must be a number"):
+            Migration.from_dict({"to": "2.0.0", "steps": [{"convert": {"at": "/n", field: 10**400}}]})

@@ -56,7 +56,9 @@ def _read_number(text: str) -> int | float | None:
         value = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return None
-    return value if type_of(value) in ("integer", "number") and isfinite(value) else None
+    # `isfinite` makes a float first, which an integer of 400 digits does not fit.
+    is_number = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+    return value if is_number and not isinstance(value, bool) else None
 
 
 def _read_integer(text: str) -> int | None:

@@ -90,7 +90,7 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Built:
         number = fields.take(name, (int, float), "a number other than 0", 1)
         if number is None:
             continue
-        if number == 0 or not isfinite(number):
+        if number == 0 or not _is_finite(number):
             fields.refuse(name, "must be a number other than 0")
         else:
             ratio = ratio * exact_number(number) if name == "factor" else ratio / exact_number(number)
@@ -118,10 +118,18 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Built:
 
 def _offset(fields: StepFields, name: str) -> Fraction:
     number = fields.take(name, (int, float), "a number", 0)
-    if number is not None and not isfinite(number):
+    if number is not None and not _is_finite(number):
         fields.refuse(name, "must be a number")
         return Fraction(0)
     return exact_number(number or 0)
+
+
+def _is_finite(number: float) -> bool:
+    """Whether *number* fits a float: JSON may write an integer of 400 digits, which does not."""
+    try:
+        return isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _is_decimal(ratio: Fraction) -> bool:
