@@ -22,7 +22,7 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus, MessageError
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
@@ -191,8 +191,7 @@ class SkillService:
         request = call.request
         if self._authenticate is not None:
             try:
-                shown = with_key_header(request, self._key_headers)
-                call.principal = await self._authenticate(shown, credentials) or call.principal
+                call.principal = await self._identify(request, credentials) or call.principal
             except BadCredentialsError:
                 wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
                 if wait:
@@ -202,6 +201,24 @@ class SkillService:
             wait = self._requests.take(call.rated)
             if wait:
                 raise refuse_rate(wait)
+
+    async def _identify(self, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> Principal | None:
+        if self._authenticate is None:
+            return None
+        return await self._authenticate(with_key_header(request, self._key_headers), credentials)
+
+    async def still_knows(self, request: WireRequest, owner: str, credentials: Mapping[str, Any] | None = None) -> bool:
+        """Whether *request* is that of *owner* still: who waits may outlive a key or a token.
+
+        A check that is not possible now changes nothing.
+        """
+        try:
+            principal = await self._identify(request, credentials)
+        except BadCredentialsError:
+            return False
+        except RefusedError:
+            return True
+        return owner == (ANONYMOUS if principal is None else principal.id)
 
     async def _find_execution(self, call: Call) -> tuple[Ticket, Execution]:
         """The execution of the call's path, if it is this caller's; another's is absent.
@@ -293,7 +310,9 @@ class SkillService:
             headers["traceparent"] = parent
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
-            execution = await self._wait(execution, seconds)
+            waited = await self._wait(execution, seconds)
+            # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
+            execution = waited if await self.still_knows(request, call.owner, credentials) else execution
         return self._show(call, execution, headers, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
@@ -303,6 +322,9 @@ class SkillService:
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"
             execution = await self._wait(execution, seconds)
+            # A key that was revoked meanwhile does not receive the result.
+            if not await self.still_knows(call.request, call.owner):
+                raise refuse_login(None)
         return self._show(call, execution, headers)
 
     async def _result(self, call: Call) -> WireResponse:
