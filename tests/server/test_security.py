@@ -270,21 +270,56 @@ async def test_a_foreign_host_name_is_refused() -> None:
     assert foreign.json()["error"]["details"]["violations"][0]["field"] == "Host"
 
 
-def test_a_descriptor_that_differs_from_the_contract_is_refused(tmp_path: Path) -> None:
-    """What is published is what is enforced: the message names the difference."""
+def publish_echo(folder: Path, contract: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return what is published of a skill whose contract.json has a descriptor.json beside it."""
     from skillruntime import SkillRuntime, discover
 
-    skill = tmp_path / "echo"
+    skill = folder / "echo"
     skill.mkdir()
     (skill / "SKILL.md").write_text("---\nname: echo\ndescription: Says it\n---\nCall it.\n")
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False}
-    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": schema}))
-    written = descriptor().to_dict()
-    written["inputs"] = [{"name": "words", "type": "string", "required": True}]
-    (skill / "descriptor.json").write_text(json.dumps({**written, "version": "1.0.0"}))
+    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": schema, **contract}))
+    written = {**descriptor().to_dict(), "inputs": [{"name": "text", "type": "string"}], "output": {}}
+    (skill / "descriptor.json").write_text(json.dumps({**written, "version": "1.0.0", **changes}))
+    [published] = serve_catalog(SkillRuntime(discover(folder)), base_url="http://localhost:8400")
+    return published.descriptor.to_dict()
 
-    with pytest.raises(InvalidSkillError, match="inputs/text, inputs/words, required inputs"):
-        serve_catalog(SkillRuntime(discover(tmp_path)), base_url="http://localhost:8400")
+
+SAID = {"type": "object", "properties": {"said": {"type": "string"}}, "required": ["said"]}
+
+
+@pytest.mark.parametrize(
+    ("contract", "changes", "message"),
+    [
+        (
+            {},
+            {"inputs": [{"name": "words", "type": "string", "required": True}]},
+            "inputs/text, inputs/words, required inputs",
+        ),
+        ({}, {"version": "2.0.0"}, "version"),
+        ({}, {"output": {"schema": SAID}}, "differ in output"),
+        ({"output": SAID}, {"output": {"schema": {"type": "array"}}}, "differ in output"),
+        ({"output": {"type": "object"}}, {"output": {"schema": SAID}}, "differ in output"),
+        ({}, {"protocol": {"version": "2.0.0"}}, "version 2.0.0 of the protocol; this server speaks 1.0.0"),
+    ],
+)
+def test_a_descriptor_that_differs_from_the_contract_is_refused(
+    contract: dict[str, Any], changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """What is published is what is enforced: the message names the difference."""
+    with pytest.raises(InvalidSkillError, match=message):
+        publish_echo(tmp_path, contract, **changes)
+
+
+def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(tmp_path: Path) -> None:
+    """The contract's output and shorter timeout, and the protocol's version that the server speaks."""
+    said = {**SAID, "description": "Words only"}
+    endpoint = {"url": "https://x.test/invoke", "timeout_ms": 90_000}
+    changes = {"endpoint": endpoint, "protocol": {"version": "1.7.0"}, "output": {"schema": {"type": "object"}}}
+    published = publish_echo(tmp_path, {"output": said, "run": {"script": "r.py", "timeout_seconds": 5}}, **changes)
+
+    assert published["output"] == {"content_type": "application/json", "schema": said}
+    assert (published["endpoint"]["timeout_ms"], published["protocol"]["version"]) == (5000, "1.0.0")
 
 
 @pytest.mark.parametrize("name", ["技能-1", "urn:x:y", "a b", "a/b", "%2F", ".", ".."])
