@@ -434,7 +434,7 @@ async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> N
     """Its beginning is committed when the draining begins, and the run is not known yet."""
     async with opened(counting([]), path) as executions:
         await executions.submit(ticket("first"))  # from then on it is known that nothing waits
-        await until(lambda: not executions._has_waiting)
+        await until(lambda: not executions._waiting.has_any)
         commits, release = anyio.Event(), threading.Event()
 
         def hold(execute: Any) -> None:
@@ -444,9 +444,9 @@ async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(executions._batches.write, hold)
             await commits.wait()
-            free = executions._free
+            free = executions._waiting.free
             tasks.start_soon(executions.submit, ticket("a"))
-            await until(lambda: executions._free < free)
+            await until(lambda: executions._waiting.free < free)
             tasks.start_soon(executions.drain, 60.0)
             await anyio.lowlevel.checkpoint()
             release.set()
