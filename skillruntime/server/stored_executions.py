@@ -202,6 +202,7 @@ class StoredExecutions:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         last: Execution | None = None
         with self._watched.watching(execution_id) as watched:
+            self._others.wake()
             while True:
                 changed = watched.changed
                 try:
@@ -312,6 +313,7 @@ class StoredExecutions:
     def _start(self, row: Row, begun_at: float) -> None:
         live = Live(row, row.execution, begun_at, lambda: self._changed(live), self.now)
         self._live[row.ticket.execution_id] = live
+        self._others.wake()
         if self._tasks is not None:
             self._tasks.start_soon(self._run, live)
 
