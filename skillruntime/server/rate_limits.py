@@ -56,7 +56,7 @@ class Places:
 
     @property
     def full_callers(self) -> list[str]:
-        """The callers of whom no other may begin."""
+        """The callers for whom no other may begin."""
         most = self._terms.per_caller
         return [] if most is None else [caller for caller, number in self._callers.items() if number >= most]
 
