@@ -31,8 +31,8 @@ from skillruntime.server.executions import (
     waited_too_long,
 )
 from skillruntime.server.quotas import NearQuotaError, allows, check_quota, lock_quotas, quota_values
-from skillruntime.server.rate_limits import Places
 from skillruntime.server.server_table import ServerTable
+from skillruntime.server.turns import next_in_turn
 from skillruntime.server.webhook_table import WebhookTable
 
 __all__ = ["CLOCK_JUMP", "ExecutionTable"]
@@ -131,10 +131,10 @@ class ExecutionTable:
         # A server without a lease may be declared dead at any moment, and what it begins would be interrupted at once.
         if not execute(self.sql(f"SELECT {self.servers.has_lease}"), server=self.server)[0][0]:
             return []
-        chosen = self._within_limits(execute, number) if self.terms.has_limits else self._waiting(execute, number)
+        chosen = next_in_turn(execute, self.sql, number, self.terms, is_shared=self.is_shared)
         now = self.now(execute)
         rows = []
-        for execution_id, _, _ in chosen:
+        for execution_id in chosen:
             execute(
                 self.sql(
                     """UPDATE skillruntime_executions SET state = 'running', server = :server, fence = fence + 1,
@@ -148,46 +148,6 @@ class ExecutionTable:
             assert row is not None
             rows.append(row)
         return rows
-
-    def _within_limits(self, execute: Execute, number: int) -> list[tuple[str, str, str]]:
-        if self.is_shared:
-            # Two servers that count at the same time would both find a place for the last one.
-            execute("SELECT pg_advisory_xact_lock(7305002)")
-        places = Places(
-            execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'"), self.terms
-        )
-        chosen: list[tuple[str, str, str]] = []
-        while True:
-            # Without those that are full: a thousand of one caller must not hide the others that wait behind them.
-            found = self._waiting(
-                execute,
-                _CANDIDATES,
-                id=[each[0] for each in chosen],
-                skill_id=places.full_skills,
-                caller=places.full_callers,
-            )
-            chosen += [each for each in found if len(chosen) < number and places.take(each[1], each[2])]
-            # Another look finds others only if this one filled the places of a skill or a caller.
-            if len(chosen) >= number or len(found) < _CANDIDATES:
-                return chosen
-
-    def _waiting(self, execute: Execute, number: int, **without: Sequence[str]) -> list[tuple[str, str, str]]:
-        """Return the id, skill and caller of what waits, in the order of its turns; *without* those of these values."""
-        values = {f"{name}{each}": value for name, found in without.items() for each, value in enumerate(found)}
-        clauses = (
-            f"AND {name} NOT IN ({', '.join(f':{name}{each}' for each in range(len(found)))})"
-            for name, found in without.items()
-            if found
-        )
-        return execute(
-            self.sql(
-                f"""SELECT id, skill_id, caller FROM skillruntime_executions
-                WHERE state = 'waiting' AND is_task = 0 {" ".join(clauses)}
-                ORDER BY turn LIMIT :number {{skip_locked}}"""
-            ),
-            number=number,
-            **values,
-        )
 
     def look(self, execute: Execute) -> tuple[float | None, int, float]:
         """Return in how many seconds the next one will have waited too long, how many wait to be run, and the time.
