@@ -76,6 +76,8 @@ def create_app(
             if pages and drawn.knows(wire):
                 return _to_starlette(await drawn.answer(wire))
             answer = await service.handle(wire)
+            if _is_stream(answer) and wire.method == "GET":
+                return _Events(service, wire, answer, (await service.identify(wire)).owner)
         except RefusedError as refusal:
             answer = _of_method(wire, refusal.answer(wire))
         except MessageError as error:
@@ -85,8 +87,6 @@ def create_app(
             answer = _of_method(
                 wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(wire)
             )
-        if _is_stream(answer) and wire.method == "GET":
-            return _Events(service, wire, answer)
         return _to_starlette(answer)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -213,13 +213,15 @@ def _to_starlette(response: WireResponse) -> Response:
 class _Events(Response):
     """The stream that *answer* begins: the execution at each change, until it has ended.
 
-    Changes faster than the reader come as one.
+    Changes faster than the reader come as one. A stream ends early where its *owner*'s key is revoked.
     """
 
-    def __init__(self, service: SkillService, request: WireRequest, answer: WireResponse) -> None:
+    def __init__(self, service: SkillService, request: WireRequest, answer: WireResponse, owner: str) -> None:
         super().__init__(headers=dict(answer.headers))
         del self.headers["content-length"]
         self._service = service
+        self._request = request
+        self._owner = owner
         self._execution_id = unquote(request.path.split("/")[2])
         self._last_seen = request.headers.get("last-event-id")
         self._plain = not knows_cancelled(request)
@@ -238,6 +240,8 @@ class _Events(Response):
             async def beat() -> None:
                 while True:
                     await anyio.sleep(_HEARTBEAT)
+                    if not await self._is_known():
+                        tasks.cancel_scope.cancel()
                     await send(_chunk(b": still there\n\n"))
 
             # Without listening, a reader that hung up is noticed only at the next event, which may be hours away.
@@ -246,10 +250,15 @@ class _Events(Response):
             with self._service.until_stopped():
                 async for execution in self._service.executions.watch(self._execution_id):
                     if event_id(execution) != self._last_seen:
+                        if not await self._is_known():
+                            break
                         self._last_seen = event_id(execution)
                         await send(_chunk(to_event(execution, plain=self._plain)))
             tasks.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _is_known(self) -> bool:
+        return await self._service.still_knows(self._request, self._owner)
 
 
 def _chunk(data: bytes) -> dict[str, object]:

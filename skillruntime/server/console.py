@@ -203,6 +203,9 @@ class _Page:
         # Of a page that asked with the extension `cancelled`: the five statuses of 6.4 and that one.
         is_final = shown["status"] not in ("accepted", "running")
         parts = [f"<p>Status: {draw_status(shown['status'])}</p>"]
+        # Who completes a task must see what it is. `ask` was answered, so this user may see it.
+        if (found := await self._service.executions.get(execution_id)) is not None:
+            parts.append(f"<h2>Arguments</h2><pre>{escape(pretty(found[0].arguments))}</pre>")
         if "progress" in shown and not is_final:
             done, total = shown["progress"].get("done", 0), shown["progress"].get("total")
             bar = f' value="{done:g}" max="{total:g}"' if total else ""

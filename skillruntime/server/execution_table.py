@@ -31,8 +31,8 @@ from skillruntime.server.executions import (
     waited_too_long,
 )
 from skillruntime.server.quotas import NearQuotaError, allows, check_quota, lock_quotas, quota_values
-from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
+from skillruntime.server.turns import next_in_turn
 from skillruntime.server.webhook_table import WebhookTable
 
 __all__ = ["CLOCK_JUMP", "ExecutionTable"]
@@ -131,21 +131,7 @@ class ExecutionTable:
         # A server without a lease may be declared dead at any moment, and what it begins would be interrupted at once.
         if not execute(self.sql(f"SELECT {self.servers.has_lease}"), server=self.server)[0][0]:
             return []
-        limits = self.terms.has_limits
-        if limits and self.is_shared:
-            # Two servers that count at the same time would both find a place for the last one.
-            execute("SELECT pg_advisory_xact_lock(7305002)")
-        found = execute(
-            self.sql(
-                """SELECT id, skill_id, caller FROM skillruntime_executions
-                WHERE state = 'waiting' AND is_task = 0 ORDER BY turn LIMIT :number {skip_locked}"""
-            ),
-            number=_CANDIDATES if limits else number,
-        )
-        chosen = [row[0] for row in found]
-        if limits:
-            running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
-            chosen = within_limits(found, running, self.terms)[:number]
+        chosen = next_in_turn(execute, self.sql, number, self.terms, is_shared=self.is_shared)
         now = self.now(execute)
         rows = []
         for execution_id in chosen:

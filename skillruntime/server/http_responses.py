@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 from skillruntime.server.database import DatabaseAwayError
 
@@ -113,6 +114,30 @@ def answer_json(
     if tag in asked or "*" in asked:
         return WireResponse(304, {name: value for name, value in tagged.items() if name != "content-type"})
     return WireResponse(200, tagged, response.body)
+
+
+def show_execution(
+    request: WireRequest,
+    execution: Execution,
+    headers: Mapping[str, str],
+    *,
+    plain: bool,
+    is_first: bool = False,
+) -> WireResponse:
+    """Return the document of *execution*; *is_first* in the answer to the invocation."""
+    document = execution.to_dict(plain=plain)
+    if execution.is_final:
+        # Section 6.6: the timeout document is a normal 200 response; only a client that waited here gets 504.
+        waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
+        return answer_json(request, document, status=504 if waited else 200, headers=headers)
+    # A whole second is the least that the header can say (RFC 9110, 10.2.3); poll_interval_ms says less.
+    headers = {**headers, "retry-after": "1"}
+    return answer_json(request, document, status=202 if is_first else 200, headers=headers)
+
+
+def refuse_expired(execution: Execution) -> RefusedError:
+    """Return the 410 of a result that is no longer kept."""
+    return refuse(WireCode.EXECUTION_EXPIRED, f"The result expired at {execution.timestamps.expires_at}")
 
 
 def check_match(request: WireRequest, document: Any) -> None:

@@ -42,14 +42,20 @@ class OtherServers:
         self._watched = watched
         self._lease = lease
         self._poll = poll
+        self._has_any = anyio.Event()
+
+    def wake(self) -> None:
+        """Follow again: something is run or watched here."""
+        self._has_any.set()
 
     async def follow(self) -> None:
         """Wake who waits for what other servers change, and cancel here what was cancelled there."""
         while True:
+            await self._has_any.wait()
             await anyio.sleep(self._poll)
             ids = [*{*self._watched.ids, *self._live}][:_FOLLOWED]
-            # An idle server asks nothing: this loop runs five times a second.
             if not ids:
+                self._has_any = anyio.Event()  # an idle server does not wake up five times a second for nothing
                 continue
             try:
                 found = await self._batches.read(partial(self._table.changes, ids=ids), within=5.0)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 import psycopg
@@ -206,7 +206,7 @@ def _execute_on(connection: psycopg.Connection[tuple[Any, ...]]) -> Execute:
     return execute
 
 
-@cache
+@lru_cache(256)  # lists of ids have texts of many lengths
 def _translate(text: str) -> str:
     text = text.replace("{now}", "extract(epoch from clock_timestamp())::float8")
     text = text.replace("{skip_locked}", "FOR UPDATE SKIP LOCKED")

@@ -31,6 +31,7 @@ from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.server.descriptor_agreement import check_agreement, is_spoken
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
 from skillruntime.server.script_progress import PROGRESS_FILE, following
 
@@ -120,12 +121,15 @@ def describe(
         executions_url=f"{base}/executions",
         webhooks=webhooks,
     )
+    output = contract.output.document if contract.output is not None else None
     if written is not None:
+        stated = [each for each in (written.endpoint.timeout_ms, endpoint.timeout_ms) if each is not None]
         return replace(
             written,
-            endpoint=replace(
-                endpoint, timeout_ms=written.endpoint.timeout_ms or endpoint.timeout_ms, retry=written.endpoint.retry
-            ),
+            protocol=replace(written.protocol, version=PROTOCOL_VERSION),
+            endpoint=replace(endpoint, timeout_ms=min(stated, default=None), retry=written.endpoint.retry),
+            # What is enforced: a descriptor may promise less of the output, or say nothing of it.
+            output=replace(written.output, schema=written.output.schema if output is None else output),
             extensions=replace(extensions, annotations=annotations or written.extensions.annotations),
             auth=auth or written.auth,
         )
@@ -137,7 +141,7 @@ def describe(
         provider=provider or Provider("skillruntime"),
         endpoint=endpoint,
         inputs=inputs,
-        output=OutputDefinition(schema=contract.output.document if contract.output is not None else None),
+        output=OutputDefinition(schema=output),
         access=access,
         auth=auth or AuthConfig(),
         tags=skill.frontmatter.tags if skill is not None else (),
@@ -174,6 +178,9 @@ def serve_catalog(
         except SkillRuntimeError:
             continue
         written = read_descriptor_file(skill)
+        if written is not None and not is_spoken(written):
+            message = f"The descriptor.json of {skill_name} is for version {written.protocol.version} of the protocol"
+            raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
         if written is not None and written.auth.key_header.lower() in _EVERY_REQUEST:
             # Its value would be taken for a key, and a wrong one: no caller of any skill could be identified.
             message = f"The descriptor.json of {skill_name} asks for the key in the header {written.auth.key_header!r}"
@@ -198,7 +205,7 @@ def serve_catalog(
                 continue
             own = written if name == skill_name else None
             if own is not None and skill.contracts:
-                _check_agreement(own, contract)
+                check_agreement(own, contract)
             descriptor = describe(
                 name,
                 contract,
@@ -237,38 +244,6 @@ def discovery_document(provider: Provider, skills: Iterable[PublishedSkill]) -> 
             for each in skills
         ],
     }
-
-
-def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
-    """Check that a descriptor.json promises what the contract next to it enforces.
-
-    Raises:
-        InvalidSkillError: they differ; the message names where.
-    """
-    enforced = contract.input.document
-    # What is published is what is enforced: a caller must never be refused for what the descriptor promises.
-    differences = [] if contract.version in (None, written.version) else ["version"]
-    if isinstance(enforced, dict):
-        promised = written.input_schema()
-        theirs, ours = promised.get("properties", {}), enforced.get("properties", {})
-        differences += [
-            f"inputs/{name}"
-            for name in sorted({*theirs, *ours})
-            if _essence(theirs.get(name)) != _essence(ours.get(name))
-        ]
-        if sorted(promised.get("required", [])) != sorted(enforced.get("required", [])):
-            differences.append("required inputs")
-    if differences:
-        message = f"The descriptor.json and the contract of {contract.name} differ in {', '.join(differences)}"
-        raise InvalidSkillError(message, details={"differences": differences})
-
-
-def _essence(schema: Any) -> Any:
-    """What a schema asks for, without what it only says."""
-    spoken = ("title", "description", "examples", "$comment")
-    if not isinstance(schema, dict):
-        return schema
-    return {name: value for name, value in schema.items() if name not in spoken}
 
 
 class SkillWork:

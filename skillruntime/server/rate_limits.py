@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from skillruntime.server.executions import Terms
 
-__all__ = ["Limits", "RateLimiter", "within_limits"]
+__all__ = ["Limits", "Places", "RateLimiter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +35,41 @@ class Limits:
     output_bytes: int = 1_000_000
 
 
-def within_limits(waiting: Sequence[tuple[Any, ...]], running: Sequence[tuple[Any, ...]], terms: Terms) -> list[str]:
-    """Return those of *waiting* that may begin beside *running*, in their order.
+class Places:
+    """The places of each skill and caller beside what runs: *running* has the skill and the caller of each.
 
-    Rows are of an id (waiting ones alone), a skill and a caller. They are read in the transaction that claims, while an
-    advisory lock keeps other servers out.
+    It is read in the transaction that claims, while an advisory lock keeps other servers out.
     """
-    skills, callers = Counter(skill for skill, _ in running), Counter(caller for _, caller in running)
-    chosen = []
-    for execution_id, skill, caller in waiting:
-        most_of_skill, most_of_caller = terms.per_skill.get(skill), terms.per_caller
-        if most_of_skill is not None and skills[skill] >= most_of_skill:
-            continue
-        if most_of_caller is not None and callers[caller] >= most_of_caller:
-            continue
-        skills[skill] += 1
-        callers[caller] += 1
-        chosen.append(execution_id)
-    return chosen
+
+    def __init__(self, running: Iterable[tuple[str, str]], terms: Terms) -> None:
+        self._terms = terms
+        self._skills: Counter[str] = Counter()
+        self._callers: Counter[str] = Counter()
+        for skill, caller in running:
+            self._skills[skill] += 1
+            self._callers[caller] += 1
+
+    @property
+    def full_skills(self) -> list[str]:
+        """The skills of which no other may begin."""
+        return [skill for skill, most in self._terms.per_skill.items() if self._skills[skill] >= most]
+
+    @property
+    def full_callers(self) -> list[str]:
+        """The callers for whom no other may begin."""
+        most = self._terms.per_caller
+        return [] if most is None else [caller for caller, number in self._callers.items() if number >= most]
+
+    def take(self, skill: str, caller: str) -> bool:
+        """Take a place for an execution; return whether there was one."""
+        most_of_skill, most_of_caller = self._terms.per_skill.get(skill), self._terms.per_caller
+        if most_of_skill is not None and self._skills[skill] >= most_of_skill:
+            return False
+        if most_of_caller is not None and self._callers[caller] >= most_of_caller:
+            return False
+        self._skills[skill] += 1
+        self._callers[caller] += 1
+        return True
 
 
 class RateLimiter:

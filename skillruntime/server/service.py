@@ -19,10 +19,10 @@ import anyio
 
 from skillruntime.remote.descriptor import AuthType, Provider
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.protocol import Execution, ExecutionStatus, MessageError
+from skillruntime.remote.protocol import Execution, MessageError
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
@@ -44,10 +44,12 @@ from skillruntime.server.http_responses import (
     answer_json,
     check_match,
     refuse,
+    refuse_expired,
     refuse_for_database,
     refuse_for_now,
     refuse_login,
     refuse_rate,
+    show_execution,
     without_content,
 )
 from skillruntime.server.metrics import Metrics
@@ -164,7 +166,7 @@ class SkillService:
         return response
 
     async def identify(self, request: WireRequest) -> Call:
-        """Return *request* with the caller whose credentials it has: for the pages.
+        """Return *request* with the caller whose credentials it has: for pages and streams.
 
         Raises:
             RefusedError: too many requests, or too many failed attempts.
@@ -191,8 +193,7 @@ class SkillService:
         request = call.request
         if self._authenticate is not None:
             try:
-                shown = with_key_header(request, self._key_headers)
-                call.principal = await self._authenticate(shown, credentials) or call.principal
+                call.principal = await self._identify(request, credentials) or call.principal
             except BadCredentialsError:
                 wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
                 if wait:
@@ -202,6 +203,21 @@ class SkillService:
             wait = self._requests.take(call.rated)
             if wait:
                 raise refuse_rate(wait)
+
+    async def _identify(self, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> Principal | None:
+        if self._authenticate is None:
+            return None
+        return await self._authenticate(with_key_header(request, self._key_headers), credentials)
+
+    async def still_knows(self, request: WireRequest, owner: str, credentials: Mapping[str, Any] | None = None) -> bool:
+        """Whether *request* is that of *owner* still: who waits may outlive a key or a token."""
+        try:
+            principal = await self._identify(request, credentials)
+        except BadCredentialsError:
+            return False
+        except RefusedError:  # it cannot be checked now
+            return True
+        return owner == (ANONYMOUS if principal is None else principal.id)
 
     async def _find_execution(self, call: Call) -> tuple[Ticket, Execution]:
         """The execution of the call's path, if it is this caller's; another's is absent.
@@ -221,7 +237,7 @@ class SkillService:
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
         if is_expired(found[1], self.executions.now()):
-            raise _expired(found[1])
+            raise refuse_expired(found[1])
         return found
 
     # The routes
@@ -284,7 +300,7 @@ class SkillService:
             self.metrics.count_accepted(served.id)
         # A repeated key finds a result that is no longer kept: it must not run again, and cannot be shown.
         elif is_expired(execution, self.executions.now()):
-            raise _expired(execution)
+            raise refuse_expired(execution)
         seconds = preferred_wait(request, self.limits.wait_seconds)
         # RFC 9110, 15.3.3: a 202 should say where to look.
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
@@ -293,8 +309,10 @@ class SkillService:
             headers["traceparent"] = parent
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
-            execution = await self._wait(execution, seconds)
-        return self._show(call, execution, headers, is_first=True)
+            waited = await self._wait(execution, seconds)
+            # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
+            execution = waited if await self.still_knows(request, call.owner, credentials) else execution
+        return show_execution(call.request, execution, headers, plain=not call.knows_cancelled, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
         _, execution = await self._find_execution(call)
@@ -303,7 +321,10 @@ class SkillService:
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"
             execution = await self._wait(execution, seconds)
-        return self._show(call, execution, headers)
+            # A key that was revoked meanwhile does not receive the result.
+            if not await self.still_knows(call.request, call.owner):
+                raise refuse_login(None)
+        return show_execution(call.request, execution, headers, plain=not call.knows_cancelled)
 
     async def _result(self, call: Call) -> WireResponse:
         """Before the end this is the current document, and ``Retry-After``."""
@@ -320,7 +341,7 @@ class SkillService:
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
-        return self._show(call, execution, {})
+        return show_execution(call.request, execution, {}, plain=not call.knows_cancelled)
 
     async def _complete(self, call: Call) -> WireResponse:
         """End a task from outside: the worker reports its result."""
@@ -331,7 +352,7 @@ class SkillService:
             execution = await self.executions.complete(ticket.execution_id, outcome)
         except NotATaskError:
             raise refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
-        return self._show(call, execution, {})
+        return show_execution(call.request, execution, {}, plain=not call.knows_cancelled)
 
     async def _release(self, call: Call) -> WireResponse:
         """Run a held execution again, as a new one (an extension)."""
@@ -341,7 +362,7 @@ class SkillService:
             execution = await self.executions.release(ticket.execution_id, new_execution_id())
         except NotHeldError:
             raise refuse(WireCode.CONFLICT, "The execution is not held") from None
-        return self._show(call, execution, {}, is_first=True)
+        return show_execution(call.request, execution, {}, plain=not call.knows_cancelled, is_first=True)
 
     async def _list(self, call: Call) -> WireResponse:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
@@ -422,22 +443,6 @@ class SkillService:
                 yield
             finally:
                 self._waits.discard(scope)
-
-    def _show(
-        self, call: Call, execution: Execution, headers: Mapping[str, str], *, is_first: bool = False
-    ) -> WireResponse:
-        document = execution.to_dict(plain=not call.knows_cancelled)
-        if execution.is_final:
-            # Section 6.6: the timeout document is a normal 200 response; only a client that waited here gets 504.
-            waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
-            return answer_json(call.request, document, status=504 if waited else 200, headers=headers)
-        # A whole second is the least that the header can say (RFC 9110, 10.2.3); poll_interval_ms says less.
-        headers = {**headers, "retry-after": "1"}
-        return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
-
-
-def _expired(execution: Execution) -> RefusedError:
-    return refuse(WireCode.EXECUTION_EXPIRED, f"The result expired at {execution.timestamps.expires_at}")
 
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:

@@ -45,6 +45,7 @@ from skillruntime.server.other_servers import OtherServers
 from skillruntime.server.place import Found, take_place
 from skillruntime.server.quotas import NearQuotaError, lock_quotas
 from skillruntime.server.scheduler import Live, perform
+from skillruntime.server.waiting import Waiting
 from skillruntime.server.watchers import Watchers
 
 __all__ = ["StoredExecutions"]
@@ -54,7 +55,6 @@ _SUBMIT: Final = 0.9  # seconds until a submission to a shared database that doe
 _LOCAL: Final = 30.0  # the same for a local file: a disk that is slow is still the only one
 _REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
 _CANCEL: Final = 10.0  # seconds to wait until what is cancelled has ended
-_ENDED_WAIT: Final = 600.0  # seconds, at most, between two looks at what waits too long
 
 
 class StoredExecutions:
@@ -79,22 +79,26 @@ class StoredExecutions:
     ) -> None:
         self._work = work
         self._database = database
-        self._terms = terms or Terms()
-        self._table = ExecutionTable(database.name, self._terms, database.is_shared, database.sql)
+        terms = terms or Terms()
+        self._table = ExecutionTable(database.name, terms, database.is_shared, database.sql)
         self._batches = Batches(database, deadline=max(2.0, lease / 3))
-        self._capacity = self._free = capacity
+        self._capacity = capacity
         self._lease = lease
-        self._poll = poll
         self._notify = notify
         self._live: dict[str, Live] = {}
         self._watched = Watchers()
         self._ended = EndedExecutions()
-        self._has_waiting = False
+        self._waiting = Waiting(
+            self._batches,
+            self._table,
+            self._live,
+            capacity=capacity,
+            terms=terms,
+            poll=poll if database.is_shared else None,
+            start=self._start,
+            ended=self._ended_elsewhere,
+        )
         self._others = OtherServers(self._batches, self._table, self._live, self._watched, lease=lease, poll=poll)
-        self._look = anyio.Event()
-        self._is_draining = False
-        self._must_reconcile = False
-        self._clock = time.time() - time.monotonic()  # the database's time less our monotonic time
         self._tasks: TaskGroup | None = None
         self._found: Found | None = None
         self.continued = 0
@@ -105,7 +109,8 @@ class StoredExecutions:
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._batches.run)
-        self._tasks.start_soon(self._claim_loop)
+        self._take_up(self._found.webhooks if self._found is not None else ())
+        self._tasks.start_soon(self._waiting.run)
         if self._database.is_shared:
             self._tasks.start_soon(self._others.follow)
             self._tasks.start_soon(self._others.reclaim, self._take_up)
@@ -197,6 +202,7 @@ class StoredExecutions:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         last: Execution | None = None
         with self._watched.watching(execution_id) as watched:
+            self._others.wake()
             while True:
                 changed = watched.changed
                 try:
@@ -236,10 +242,10 @@ class StoredExecutions:
 
     async def drain(self, seconds: float) -> None:
         """Start nothing more, wait *seconds* for what runs, then hand over what may run twice and end the rest."""
-        self._is_draining = True
+        self._waiting.is_draining = True
         with anyio.move_on_after(seconds):
             # A place that is taken belongs to a run, or to one whose beginning is being committed.
-            while self._live or self._free < self._capacity:
+            while self._live or self._waiting.free < self._capacity:
                 await anyio.sleep(0.01)
         for live in list(self._live.values()):
             live.give_up()
@@ -259,13 +265,13 @@ class StoredExecutions:
 
     def now(self) -> float:
         """Return the database's time."""
-        return time.monotonic() + self._clock
+        return self._waiting.now()
 
     # Opening and closing, in a thread
 
     def _open(self) -> None:
         self._found = take_place(self._database, self._table, self._lease)
-        self._clock = self._found.now - time.monotonic()
+        self._waiting.clock = self._found.now - time.monotonic()
         self.continued = self._found.continued
 
     def _close(self) -> None:
@@ -276,25 +282,24 @@ class StoredExecutions:
     # Running
 
     async def _accept(self, ticket: Ticket, insert: Callable[..., Any], until: float, **options: Any) -> Submitted:
-        is_queued = self._has_waiting or self._terms.has_limits
-        starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
+        waiting = self._waiting
+        starts = not ticket.is_task and waiting.may_start
         # Taken before the commit: two submissions at once must not both take the last place.
-        self._free -= starts
+        waiting.free -= starts
         begun_at = time.monotonic()
 
         def done(result: Any) -> None:
             """Start it, also where its caller has stopped waiting for the answer."""
             if isinstance(result, tuple) and abs(result[0].read_at - self.now()) > CLOCK_JUMP:
-                self._look.set()  # the database's clock was set: a look takes its time over
+                waiting.look()  # the database's clock was set: a look takes its time over
             if isinstance(result, tuple) and result[1] and result[0].server is not None:
                 self._start(result[0], begun_at)
                 return
-            self._free += starts
+            waiting.free += starts
             if isinstance(result, DatabaseAwayError):
-                self._must_reconcile = self._must_reconcile or result.is_unknown
+                waiting.must_reconcile = waiting.must_reconcile or result.is_unknown
             elif isinstance(result, tuple) and result[1]:
-                self._has_waiting = self._has_waiting or not ticket.is_task
-                self._look.set()
+                waiting.add(ticket)
 
         row, is_new = await self._batches.write(
             partial(insert, starts=starts),
@@ -308,6 +313,7 @@ class StoredExecutions:
     def _start(self, row: Row, begun_at: float) -> None:
         live = Live(row, row.execution, begun_at, lambda: self._changed(live), self.now)
         self._live[row.ticket.execution_id] = live
+        self._others.wake()
         if self._tasks is not None:
             self._tasks.start_soon(self._run, live)
 
@@ -318,12 +324,10 @@ class StoredExecutions:
             if row is None or row.fence != live.row.fence or row.execution.is_final:
                 live.give_up()
         outcome = await perform(live, self._work)
-        self._free += 1
-        if self._has_waiting:  # else a look at the queue would cost three statements for each execution
-            self._look.set()
-        if outcome is None and self._is_draining and live.ticket.repeatable:
+        self._waiting.free_place()
+        if outcome is None and self._waiting.is_draining and live.ticket.repeatable:
             await self._insist(live, lambda execute: self._table.hand_over(execute, live.row))
-        if outcome is None and (live.ticket.repeatable or not self._is_draining):
+        if outcome is None and (live.ticket.repeatable or not self._waiting.is_draining):
             self._forget(live)  # another server has it, or will
             return
         try:
@@ -349,8 +353,7 @@ class StoredExecutions:
         return await self._batches.insist(operation, key=live.ticket.execution_id, is_alone=True)
 
     def _forget(self, live: Live) -> None:
-        if self._has_waiting and self._terms.has_limits:
-            self._look.set()  # only now does its row make a place for another one of its skill and caller
+        self._waiting.row_has_ended()
         self._live.pop(live.ticket.execution_id, None)
         self._watched.signal(live.ticket.execution_id)
 
@@ -363,92 +366,10 @@ class StoredExecutions:
             live.reported_at = time.monotonic()
             self._tasks.start_soon(write_progress, live.row, progress, self._batches, self._table)
 
-    # Loops
-
-    async def _claim_loop(self) -> None:
-        """Begin what waits when there is a free place, and end what has waited too long."""
-        for row in self._found.webhooks if self._found is not None else ():
-            self._send_webhook(row)
-        self._has_waiting = True  # until a look says otherwise: an earlier server may have left some
-        due: float | None = 0.0
-        while True:
-            tick = self._poll if self._database.is_shared else _ENDED_WAIT
-            with anyio.move_on_after(tick if due is None else min(tick, due)):
-                await self._look.wait()
-            self._look = anyio.Event()
-            try:
-                due = await self._claim_and_expire()
-            except DatabaseAwayError as error:
-                self._must_reconcile = self._must_reconcile or error.is_unknown
-                due = 0.5
-            except Exception:  # one row that cannot be read must not stop all others
-                _log.exception("looking at the queue failed with an unexpected exception")
-                due = 5.0
-
-    async def _claim_and_expire(self) -> float | None:
-        """Return the seconds until there is something to end, None if nothing waits."""
-        if self._must_reconcile:
-            await self._reconcile()
-        if self._is_draining:
-            return None
-
-        def note(result: Any) -> None:
-            # In the order of the commits, as what was inserted a moment later notes itself too.
-            if isinstance(result, tuple):
-                self._has_waiting = result[1] > 0
-
-        expected = self._clock + time.monotonic()
-        due, _, now = await self._batches.write(self._table.look, on_done=note, is_alone=True)
-        was_set = abs(now - expected) > CLOCK_JUMP
-        if was_set or (due is not None and due <= 0):
-            for row in await self._batches.write(lambda execute: self._table.expire(execute, expected)):
-                self._ended_elsewhere(row)
-            due = 0.0  # look again
-        if was_set:
-            self._clock = now - time.monotonic()
-        if self._has_waiting and self._free > 0:
-            await self._claim()
-        return None if due is None else max(due, 0.01)
-
-    async def _claim(self) -> None:
-        """Begin what waits, in every free place."""
-        number = self._free
-        self._free -= number
-        begun_at = time.monotonic()
-
-        def begin(result: Any) -> None:
-            rows = result if isinstance(result, list) else []
-            self._free += number - len(rows)
-            if len(rows) == number:
-                self._look.set()  # there may be more, and an end may have made a place meanwhile
-            elif isinstance(result, list) and not self._terms.has_limits:
-                self._has_waiting = False
-            for row in rows:
-                self._start(row, begun_at)
-
-        await self._batches.write(lambda execute: self._table.claim(execute, number), on_done=begin)
-
-    async def _reconcile(self) -> None:
-        """Start what a commit of unknown outcome began on this server: it was never started, for it is not here."""
-        self._must_reconcile = False
-        begun_at = time.monotonic()
-
-        def begin(result: Any) -> None:
-            for row in result if isinstance(result, list) else []:
-                if row.ticket.execution_id not in self._live:
-                    self._free -= 1
-                    self._start(row, begun_at)
-
-        try:
-            await self._batches.write(self._table.own, on_done=begin)
-        except BaseException:
-            self._must_reconcile = True  # what was not read stays to be looked for
-            raise
-
     def _take_up(self, webhooks: Sequence[Row]) -> None:
         for row in webhooks:
             self._send_webhook(row)
-        self._look.set()
+        self._waiting.look()
 
     def _ended_elsewhere(self, row: Row) -> None:
         """Let others know of an end that no run here made."""

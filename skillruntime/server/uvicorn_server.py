@@ -80,9 +80,10 @@ class Server(uvicorn.Server):
             )
         )
         self._service = service
-        self._drain = drain
+        self._drain_seconds = drain
         self._handles_signals = handles_signals
         self._on_ready = on_ready
+        self._is_draining = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -94,24 +95,28 @@ class Server(uvicorn.Server):
         """Begin to drain at the first signal; stop at once at the second."""
         self._captured_signals.append(sig)
         # Once: a second signal means that whoever sent it will not wait.
-        if self._service.is_ready and self._drain > 0:
+        if self._service.is_ready and self._drain_seconds > 0:
             self._service.refuse_work()
         else:
             self.should_exit = True
 
     async def main_loop(self) -> None:
         """Serve until the process is asked to end and the running work has ended."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._drain_when_asked)
+        async with anyio.create_task_group() as self._tasks:
             await super().main_loop()
-            tasks.cancel_scope.cancel()
+            self._tasks.cancel_scope.cancel()
         # Also after a second signal: what may run again is handed over, the rest is ended truthfully.
         await self._service.executions.drain(0.0)
 
-    async def _drain_when_asked(self) -> None:
-        while self._service.is_ready:
-            await anyio.sleep(0.1)  # uvicorn's main loop has the same tick
-        await self._service.executions.drain(self._drain)
+    async def on_tick(self, counter: int) -> bool:
+        """Begin the draining that a signal asked for: uvicorn calls this ten times a second, and idle, that costs."""
+        if not self._service.is_ready and not self._is_draining:
+            self._is_draining = True
+            self._tasks.start_soon(self._drain_and_exit)
+        return await super().on_tick(counter)
+
+    async def _drain_and_exit(self) -> None:
+        await self._service.executions.drain(self._drain_seconds)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

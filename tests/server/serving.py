@@ -23,7 +23,7 @@ from skillruntime.remote.protocol import Progress
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.access import KeyRing, Principal, hash_key
+from skillruntime.server.access import Authenticator, KeyRing, Principal, hash_key
 from skillruntime.server.executions import Executions
 from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
@@ -192,6 +192,7 @@ async def serve_over_socket_from_memory(
     limits: Limits | None = None,
     hosts: frozenset[str] | None = None,
     trusted_proxies: tuple[str, ...] = (),
+    authenticate: Authenticator | None = None,
     **options: Any,
 ) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
@@ -199,7 +200,7 @@ async def serve_over_socket_from_memory(
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return memory_executions(work, **options)
 
-    async with _serve_over_socket(keep, limits, hosts, trusted_proxies) as served:
+    async with _serve_over_socket(keep, limits, hosts, trusted_proxies, authenticate) as served:
         yield served
 
 
@@ -209,6 +210,7 @@ async def _serve_over_socket(
     limits: Limits | None,
     hosts: frozenset[str] | None = None,
     trusted_proxies: tuple[str, ...] = (),
+    authenticate: Authenticator | None = None,
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason="a server needs the extra 'serve'")
@@ -221,7 +223,7 @@ async def _serve_over_socket(
     runtime, served = skills.runtime(base)
     ready = anyio.Event()
     async with keep(SkillWork(runtime, served)) as executions:
-        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+        service = SkillService(served, executions, authenticate=authenticate or KeyRing(KEYS), limits=limits)
         server = Server(
             create_app(service, hosts=hosts),
             service,

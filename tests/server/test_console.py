@@ -174,6 +174,8 @@ async def test_an_operator_completes_a_task_on_its_page() -> None:
         begun = read(await served.invoke("chore", key=KEY))
         page = f"/ui/executions/{begun['execution_id']}"
         to_owner = await look(served, "GET", page, cookie=f"skillruntime-key={KEY}")
+        to_operator = await look(served, "GET", page, cookie=operator)
+        to_other = await look(served, "GET", page, cookie=f"skillruntime-key={OTHER_KEY}")
         not_json = await look(served, "POST", f"{page}/complete", {"output": "{half"}, cookie=operator)
         too_deep = await look(served, "POST", f"{page}/complete", {"output": "[" * 100_000}, cookie=operator)
         not_promised = await look(served, "POST", f"{page}/complete", {"output": "{}"}, cookie=operator)
@@ -181,6 +183,7 @@ async def test_an_operator_completes_a_task_on_its_page() -> None:
         shown = await look(served, "GET", page, cookie=operator)
 
     assert b"Complete the task" not in to_owner.body
+    assert b"&quot;text&quot;: &quot;hi&quot;" in to_operator.body and b"&quot;hi&quot;" not in to_other.body
     assert too_deep.status == 400 and b"is not JSON" in too_deep.body
     assert not_json.status == 400 and b"is not JSON" in not_json.body and b"{half" in not_json.body
     assert not_promised.status == 400 and b"VALIDATION_ERROR" in not_promised.body

@@ -173,7 +173,7 @@ async def test_a_beginning_that_became_old_is_checked_before_the_skill_starts(ur
         one = await stack.enter_async_context(server(recording(here), url))
         row = await one._read("exec-a")
         assert row is not None
-        one._free -= 1
+        one._waiting.free -= 1
         one._start(replace(row, fence=row.fence - 1), time.monotonic() - 60)  # as after a stop of a minute
         await until(lambda: one.running == 0)
 

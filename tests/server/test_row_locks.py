@@ -267,7 +267,7 @@ async def test_a_beginning_of_unknown_outcome_is_looked_for_until_the_database_a
         done(database, lambda execute: lost.insert(execute, ticket("a"), starts=True))
         database.close()
         one._batches.write = sometimes  # type: ignore[method-assign]
-        one._must_reconcile = True
+        one._waiting.must_reconcile = True
         await until(lambda: ran == ["exec-a"])
         result = await ended(one, "a")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from skillruntime.errors import InvalidSkillError, SkillOutputError
@@ -87,6 +89,35 @@ async def test_a_key_in_the_body_is_a_key_and_must_agree_with_the_header() -> No
     assert [each.status for each in (by_body, by_header, wrong, both)] == [200, 200, 401, 401]
     assert read(by_body)["execution_id"] == read(by_header)["execution_id"]
     assert found is not None and KEY not in json.dumps(found[0].to_dict())
+
+
+async def test_who_waits_with_a_revoked_key_does_not_receive_the_result(tmp_path: Path) -> None:
+    """Neither the event stream nor the long polls that were open when the key was revoked."""
+    path = tmp_path / "keys.json"
+    key = add_key(path, "ann")
+    answers: dict[str, WireResponse] = {}
+    async with serve_over_socket_from_memory(authenticate=KeyFile(path)) as served, anyio.create_task_group() as tasks:
+        address = f"/executions/{read(await served.invoke('slow', key=key))['execution_id']}"
+        await served.skills.started.wait()
+
+        async def wait(name: str, path: str, **headers: str) -> None:
+            answers[name] = await served.ask("GET", path, key=key, **headers)
+
+        async def begin_and_wait() -> None:
+            answers["invoke"] = await served.invoke("slow", "two", key=key, prefer="wait=30")
+
+        tasks.start_soon(wait, "stream", f"{address}/events")
+        tasks.start_soon(partial(wait, prefer="wait=30"), "poll", address)
+        tasks.start_soon(begin_and_wait)
+        with anyio.fail_after(60):
+            while len(served.service._waits) < 3:
+                await anyio.lowlevel.checkpoint()
+        revoke_keys(path, "ann")
+        served.skills.gate.set()
+
+    assert answers["stream"].status == 200 and b"said" not in answers["stream"].body
+    assert (answers["poll"].status, b"said" in answers["poll"].body) == (401, False)
+    assert (answers["invoke"].status, read(answers["invoke"])["status"]) == (202, "accepted")
 
 
 async def test_a_key_is_revoked_without_a_restart(tmp_path: Path) -> None:
@@ -239,21 +270,56 @@ async def test_a_foreign_host_name_is_refused() -> None:
     assert foreign.json()["error"]["details"]["violations"][0]["field"] == "Host"
 
 
-def test_a_descriptor_that_differs_from_the_contract_is_refused(tmp_path: Path) -> None:
-    """What is published is what is enforced: the message names the difference."""
+def publish_echo(folder: Path, contract: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return what is published of a skill whose contract.json has a descriptor.json beside it."""
     from skillruntime import SkillRuntime, discover
 
-    skill = tmp_path / "echo"
+    skill = folder / "echo"
     skill.mkdir()
     (skill / "SKILL.md").write_text("---\nname: echo\ndescription: Says it\n---\nCall it.\n")
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False}
-    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": schema}))
-    written = descriptor().to_dict()
-    written["inputs"] = [{"name": "words", "type": "string", "required": True}]
-    (skill / "descriptor.json").write_text(json.dumps({**written, "version": "1.0.0"}))
+    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": schema, **contract}))
+    written = {**descriptor().to_dict(), "inputs": [{"name": "text", "type": "string"}], "output": {}}
+    (skill / "descriptor.json").write_text(json.dumps({**written, "version": "1.0.0", **changes}))
+    [published] = serve_catalog(SkillRuntime(discover(folder)), base_url="http://localhost:8400")
+    return published.descriptor.to_dict()
 
-    with pytest.raises(InvalidSkillError, match="inputs/text, inputs/words, required inputs"):
-        serve_catalog(SkillRuntime(discover(tmp_path)), base_url="http://localhost:8400")
+
+SAID = {"type": "object", "properties": {"said": {"type": "string"}}, "required": ["said"]}
+
+
+@pytest.mark.parametrize(
+    ("contract", "changes", "message"),
+    [
+        (
+            {},
+            {"inputs": [{"name": "words", "type": "string", "required": True}]},
+            "inputs/text, inputs/words, required inputs",
+        ),
+        ({}, {"version": "2.0.0"}, "version"),
+        ({}, {"output": {"schema": SAID}}, "differ in output"),
+        ({"output": SAID}, {"output": {"schema": {"type": "array"}}}, "differ in output"),
+        ({"output": {"type": "object"}}, {"output": {"schema": SAID}}, "differ in output"),
+        ({}, {"protocol": {"version": "2.0.0"}}, "version 2.0.0 of the protocol; this server speaks 1.0.0"),
+    ],
+)
+def test_a_descriptor_that_differs_from_the_contract_is_refused(
+    contract: dict[str, Any], changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """What is published is what is enforced: the message names the difference."""
+    with pytest.raises(InvalidSkillError, match=message):
+        publish_echo(tmp_path, contract, **changes)
+
+
+def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(tmp_path: Path) -> None:
+    """The contract's output and shorter timeout, and the protocol's version that the server speaks."""
+    said = {**SAID, "description": "Words only"}
+    endpoint = {"url": "https://x.test/invoke", "timeout_ms": 90_000}
+    changes = {"endpoint": endpoint, "protocol": {"version": "1.7.0"}, "output": {"schema": {"type": "object"}}}
+    published = publish_echo(tmp_path, {"output": said, "run": {"script": "r.py", "timeout_seconds": 5}}, **changes)
+
+    assert published["output"] == {"content_type": "application/json", "schema": said}
+    assert (published["endpoint"]["timeout_ms"], published["protocol"]["version"]) == (5000, "1.0.0")
 
 
 @pytest.mark.parametrize("name", ["技能-1", "urn:x:y", "a b", "a/b", "%2F", ".", ".."])

@@ -333,6 +333,21 @@ async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str)
     assert waiting is not None and waiting[1].status is ExecutionStatus.ACCEPTED
 
 
+async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(path: str) -> None:
+    """More of them than one look at the queue takes in: another caller's own place is used all the same."""
+    gate, ran = anyio.Event(), list[str]()
+    async with opened(counting(ran, gate.wait), path, capacity=4, per_caller=1) as executions:
+        await executions.submit(ticket("first"))
+        await until(lambda: bool(ran))
+        async with anyio.create_task_group() as tasks:
+            for number in range(600):
+                tasks.start_soon(executions.submit, ticket(f"w{number}"))
+        await executions.submit(Ticket("exec-bob", "bob", "skill", "skill@1", "bob", {}, "f", 300.0))
+        await until(lambda: len(ran) == 2)
+
+    assert ran == ["exec-first", "exec-bob"]
+
+
 async def test_a_lower_priority_is_overtaken_for_a_minute_at_most(path: str) -> None:
     """The turn of what waits is its arrival, a minute earlier or later by its priority: nothing waits forever."""
     gate, ran = anyio.Event(), list[str]()
@@ -419,7 +434,7 @@ async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> N
     """Its beginning is committed when the draining begins, and the run is not known yet."""
     async with opened(counting([]), path) as executions:
         await executions.submit(ticket("first"))  # from then on it is known that nothing waits
-        await until(lambda: not executions._has_waiting)
+        await until(lambda: not executions._waiting.has_any)
         commits, release = anyio.Event(), threading.Event()
 
         def hold(execute: Any) -> None:
@@ -429,9 +444,9 @@ async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(executions._batches.write, hold)
             await commits.wait()
-            free = executions._free
+            free = executions._waiting.free
             tasks.start_soon(executions.submit, ticket("a"))
-            await until(lambda: executions._free < free)
+            await until(lambda: executions._waiting.free < free)
             tasks.start_soon(executions.drain, 60.0)
             await anyio.lowlevel.checkpoint()
             release.set()
