@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -44,14 +45,18 @@ _ALTERNATIVES_LIMIT = 32
 _Missing = frozenset[str] | None
 """Arguments that are all missing; None where the alternative depends on something else."""
 
+_HOLDERS = (ast.If, ast.For, ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.With)
+"""Statements in which a script may refuse."""
+
 _Given = Callable[[ast.expr], str | None]
 """The argument whose value an expression is."""
 
-_COLLECTED = (
-    r"^[ \t]*(?:(\w+) = \[[^\n]{{0,200}} if (?:not )?[^\n]{{0,200}}\b(?:{0})\b[^\n]{{0,200}}\]"
-    r"|(\w*(?:error|problem|missing|issue|invalid)\w*) = \w+\((?:{0})\))[ \t]*$"
+_COLLECTED = re.compile(
+    r"[ \t]*(?:(\w+) = \[[^\n]{0,400} if (?:not )?[^\n]{0,400}\]"
+    r"|(\w*(?:error|problem|missing|issue|invalid)\w*) = \w+\((\w+)\))[ \t]*$",
+    re.MULTILINE,
 )
-"""What is wrong with the arguments, collected before it is tested."""
+"""A line that collects what is wrong with the arguments, before that is tested."""
 
 
 @dataclass(slots=True)
@@ -83,13 +88,18 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
         return Demanded()
     filled: set[str] = set()
     copies: dict[str, str] = {}
+    collected: set[str] = set()
     for owner in names:
         for start in _words_in(text, owner):
+            # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
+            line = _line_start(text, start)
+            if (listed := _COLLECTED.match(text, line)) and (listed[3] == owner or " if " in text[line:start]):
+                collected.add(listed[1] or listed[2])
             if not text.startswith(".", start + len(owner)):
                 continue
             if assigned := _ASSIGNED.match(text, start + len(owner) + 1):
                 filled.add(assigned[1])
-            if copied := _ALIAS.match(text, _line_start(text, start)):
+            if copied := _ALIAS.match(text, line):
                 copies[copied[1]] = copied[2]
     # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
     aliases = {alias: name for alias, name in copies.items() if _times_assigned(text, alias) == 1}
@@ -121,12 +131,18 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
                 return name if owner in names and isinstance(name, str) else None
         return None
 
-    owners = "|".join(re.escape(each) for each in names)
-    # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
-    collected = re.findall(_COLLECTED.format(owners), text, re.MULTILINE)
-    found = Demanded([], [], given, (copies.keys() - aliases.keys()) | {one or other for one, other in collected})
-    found.groups = _groups(tree.body, given, filled, every, found.others)
+    found = Demanded([], [], given, (copies.keys() - aliases.keys()) | collected)
+    # A function that mentions none of them refuses for other reasons.
+    lines = sorted({line for word in (*names, *copies, *collected) for line in _lines_with(text, word)})
+    body = [each for each in tree.body if not isinstance(each, ast.FunctionDef) or _holds_line(each, lines)]
+    found.groups = _groups(body, given, filled, every, found.others)
     return found
+
+
+def _holds_line(node: ast.FunctionDef, lines: list[int]) -> bool:
+    """Whether one of *lines*, in their order, is in *node*."""
+    index = bisect_left(lines, node.lineno)
+    return index < len(lines) and lines[index] <= (node.end_lineno or 0)
 
 
 def _words_in(text: str, word: str) -> Iterator[int]:
@@ -139,6 +155,14 @@ def _words_in(text: str, word: str) -> Iterator[int]:
         if not (_is_inside(text, start - 1) or _is_inside(text, end)):
             yield start
         start = text.find(word, end)
+
+
+def _lines_with(text: str, word: str) -> Iterator[int]:
+    """Yield the number of each line in which *word* is."""
+    line, before = 1, 0
+    for start in _words_in(text, word):
+        line, before = line + text.count("\n", before, start), start
+        yield line
 
 
 def _is_inside(text: str, index: int) -> bool:
@@ -336,6 +360,8 @@ def _with_constant(node: Any, name: str, item: ast.expr) -> Any:
 
 def _may_refuse(statement: ast.stmt) -> bool:
     """Whether `_refused` finds something in *statement*."""
+    if not isinstance(statement, _HOLDERS):  # most statements
+        return False
     match statement:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
             return any(map(_may_refuse, inner))
