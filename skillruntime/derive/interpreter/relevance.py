@@ -61,9 +61,6 @@ class Relevance:
         self.imports: dict[str, Symbol] = {}
         """What is imported anywhere in the module, by the local name."""
         self.argv: set[int] = set()
-        self.counted: set[int] = set()
-        """The uses of ``sys.argv`` for which further words change nothing: one word by its number, a test of how many.
-        """
         self.visited: set[int] = set()
         self.shown: dict[ast.AST, bool] = {}
         """Whether the calls and ends that were met show the usage: each trace meets them again."""
@@ -97,10 +94,6 @@ class Relevance:
         # A constant that is changed somewhere is not constant.
         for name in self._changed:
             self.constants.pop(name, None)
-
-    def takes_by_number(self) -> bool:
-        """Whether the script looks at words only one by one, by their number, and at how many there are."""
-        return self.argv <= self.counted and not any("argv" in each.names for each in self._summaries.values())
 
     def matters(self, statement: ast.stmt, known: set[str], shared: set[str]) -> bool:
         """Whether *statement* must be followed.
@@ -224,25 +217,16 @@ class Relevance:
             return last in _LAST_NAMES and dotted(function) in _TOUCHING
         elif kind is ast.Subscript:
             index = node.slice.left if isinstance(node.slice, ast.BinOp) else node.slice
-            # A negative index is an operation on a constant, and counts from the end.
-            if isinstance(index, ast.Constant) and isinstance(index.value, int) and index is node.slice:
-                self.counted.add(id(node.value))
             if isinstance(node.value, ast.Name) and not isinstance(node.ctx, ast.Load):
                 self._changed.add(node.value.id)
             elif isinstance(index, ast.Name):
                 self.counters.add(index.id)
-        elif kind is ast.Compare:
-            match node:
-                case ast.Compare(
-                    left=ast.Call(func=ast.Name(id="len"), args=[words]), comparators=[ast.Constant(value=int())]
-                ):
-                    self.counted.add(id(words))
         elif kind is ast.JoinedStr or isinstance(node.op, ast.Add):
             self.texts.append(node)
         return False
 
 
-_NOTED = frozenset((ast.Attribute, ast.Call, ast.Compare, ast.Subscript, ast.JoinedStr, ast.BinOp))
+_NOTED = frozenset((ast.Attribute, ast.Call, ast.Subscript, ast.JoinedStr, ast.BinOp))
 
 
 def nodes_of(node: ast.AST) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from skillruntime.derive.interpreter.values import (
     Scope,
     same_value,
 )
-from skillruntime.derive.interpreter.words import Word, Words
+from skillruntime.derive.interpreter.words import Count, Word, Words
 
 __all__ = [
     "Exhausted",
@@ -235,6 +235,9 @@ def decide(state: State, value: Any) -> Any:
     """Return whether *value* is true, or UNKNOWN."""
     if state.trace is not None and isinstance(value, Words):
         state.trace.expect(1, len(value))
+        return bool(value)
+    if state.trace is not None and isinstance(value, Count):
+        state.trace.outcome.takes_all = True
     # A word that is there is taken not to be empty; elsewhere both are followed.
     if state.trace is not None and state.trace.by_hand and isinstance(value, Word):
         return True

@@ -26,7 +26,7 @@ class Trace:
         self.by_hand = by_hand
         """Whether loops are followed that take options apart: a word means what those before it say."""
         self.number = len(words) - 1
-        self.outcome = Outcome()
+        self.outcome = words.outcome = Outcome()
         self.usage_shown = False
         self.known: set[str] = {"argv"}
         """Names that hold something known: a statement that mentions none of them is skipped."""
@@ -100,10 +100,12 @@ class Trace:
             return True
         return not self.shared.isdisjoint(self.relevance.reach(name))
 
-    def pass_on(self, values: list[Any], node: ast.AST, receiver: str, *, harmless: bool = False) -> None:
-        """Record that *values* are passed to *receiver*, whose source is not available."""
+    def pass_on(self, values: list[Any], node: ast.AST, receiver: str = "", *, harmless: bool = False) -> None:
+        """Record that *values* are passed to *receiver*, or what *node* calls, whose source is not available."""
         for each in values:
             if isinstance(each, Words) and not harmless:
+                # Writing a node out takes longer than all else, so only one that is shown is.
+                receiver = receiver or (ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function")
                 self.lose(f"the words are passed on to {receiver}", node)
             else:
                 self.touch(each, node)

@@ -67,6 +67,9 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
     match name:
         case "builtins.len" if isinstance(first, Words):
             return Count(len(first))
+        case _ if any(isinstance(each, Words | Count) for each in values):
+            trace.outcome.takes_all = True
+    match name:
         case "builtins.len" if isinstance(first, list | tuple | dict):
             return len(first)
         # The script advances an iterator over the words at places that cannot be counted.
@@ -264,8 +267,7 @@ def _of_text(word: Word, name: str, values: list[Any]) -> Any:
 def _used(state: State, receiver: Any, values: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     assert state.trace is not None
     state.trace.touch(receiver, node)
-    shown = ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function"
-    state.trace.pass_on([*values, *named.values()], node, shown)
+    state.trace.pass_on([*values, *named.values()], node)
     return UNKNOWN
 
 
@@ -335,6 +337,7 @@ def _changed(state: State, items: list[Any], name: str, values: list[Any], node:
             place = -1 if first is None else first
             if isinstance(items, Words):
                 trace.expect(place + 1 if place >= 0 else 0, len(items))
+                trace.outcome.takes_all |= place < 0
             if not -len(items) <= place < len(items):
                 raise ScriptError("IndexError")
             trace.touch(items[place], node)

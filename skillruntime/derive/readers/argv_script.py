@@ -39,7 +39,7 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
     command = Command("places", description or first_paragraph(ast.get_docstring(tree)))
     if not source.argv and not _imports_argv(tree):
         return None
-    study = Study(_tracer(source, STEPS_LIMIT), by_number=source.takes_by_number())
+    study = Study(_tracer(source, STEPS_LIMIT))
     try:
         found = study.level(())
         if aside := source.argv - source.visited:
