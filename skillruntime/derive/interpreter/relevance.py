@@ -64,6 +64,8 @@ class Relevance:
         self.visited: set[int] = set()
         self.shown: dict[ast.AST, bool] = {}
         """Whether the calls and ends that were met show the usage: each trace meets them again."""
+        self.complaints: dict[int, bool] = {}
+        """The same for blocks that only complain."""
         self.texts: list[ast.expr] = []
         """The texts that may contain a usage line."""
         self.assignments: list[ast.Assign] = []
@@ -119,9 +121,7 @@ class Relevance:
         if name not in self.functions:
             return frozenset()
         if name not in self._reach:
-            self._reach[name] = frozenset()  # for a function that calls itself
-            own = self._summaries[id(self.functions[name])].names
-            self._reach[name] = frozenset(own).union(*(self.reach(each) for each in own - {name}))
+            self._reach[name] = frozenset().union(*(each.names for each in self._followed_from(name)))
         return self._reach[name]
 
     def mentions(self, node: ast.stmt, names: set[str]) -> bool:
@@ -137,10 +137,18 @@ class Relevance:
         if name not in self._touching:
             # Most functions of a script compute; following them would cost a hundred times what their declarations
             # need.
-            self._touching[name] = False  # for a function that calls itself
-            summary = self._summaries[id(self.functions[name])]
-            self._touching[name] = summary.touches or any(self.touches(each) for each in summary.names - {name})
+            self._touching[name] = any(each.touches for each in self._followed_from(name))
         return self._touching[name]
+
+    def _followed_from(self, name: str) -> Iterator[_Summary]:
+        """Yield the summaries of the function *name*, of those that it mentions, of those that they mention, ..."""
+        pending, seen = [name], {name}
+        while pending:
+            summary = self._summaries[id(self.functions[pending.pop()])]
+            yield summary
+            further = (summary.names & self.functions.keys()) - seen
+            seen |= further
+            pending += further
 
     def _summarize(self, node: ast.stmt) -> _Summary:
         """Record what *node* and the statements in it mention, and what they say of the whole module."""

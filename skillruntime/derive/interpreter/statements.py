@@ -30,7 +30,7 @@ from skillruntime.derive.interpreter.state import (
     use,
 )
 from skillruntime.derive.interpreter.trace import Trace
-from skillruntime.derive.interpreter.usage_errors import gives_up, only_complains
+from skillruntime.derive.interpreter.usage_errors import gives_up
 from skillruntime.derive.interpreter.values import (
     UNKNOWN,
     BoundMethod,
@@ -183,7 +183,7 @@ def _if(state: State, node: ast.If, scope: Scope) -> None:
         fork(state, node, scope, [_block(state, each, scope) for each in (node.body, node.orelse)])
         return
     chosen, other = (node.body, node.orelse) if known else (node.orelse, node.body)
-    if state.trace is not None and only_complains(chosen, instead=other):
+    if state.trace is not None and state.trace.only_complains(chosen, instead=other):
         state.trace.usage_shown = True
     follow(state, chosen, scope)
 

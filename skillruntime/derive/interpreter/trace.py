@@ -7,7 +7,7 @@ from typing import Any
 
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.relevance import Relevance
-from skillruntime.derive.interpreter.usage_errors import shows_usage
+from skillruntime.derive.interpreter.usage_errors import only_complains, shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN, Scope
 from skillruntime.derive.interpreter.words import Converted, Count, Head, Outcome, Role, Word, Words, holds_words
 
@@ -47,6 +47,13 @@ class Trace:
         if node not in known:
             known[node] = shows_usage(node)
         return known[node]
+
+    def only_complains(self, body: list[ast.stmt], *, instead: list[ast.stmt]) -> bool:
+        """Whether *body*, a block of the script, only prints a complaint and ends."""
+        known = self.relevance.complaints
+        if id(body) not in known:
+            known[id(body)] = only_complains(body, instead=instead)
+        return known[id(body)]
 
     def touch(self, value: Any, node: ast.AST) -> Role | None:
         """Record that a word is used at *node*, or each word of a container."""
