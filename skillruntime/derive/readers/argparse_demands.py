@@ -110,8 +110,9 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
         long = next((each for each in flags if len(each) > 1), flags[0] if flags else "")
         every.append(str(asked.named.get("dest", long)))
         # A switch holds False until it is given, as an option holds None.
-        is_switch = asked.named.get("action") == "store_true" and not asked.named.get("default")
-        is_plain = asked.named.get("action") in (None, "store", "append") and asked.named.get("default") is None
+        action, default = asked.named.get("action"), asked.named.get("default")
+        is_switch = action == "store_true" and default is not UNKNOWN and not default
+        is_plain = action in (None, "store", "append") and default is None
         if not (is_switch or is_plain):
             filled |= {str(asked.named["dest"])} if "dest" in asked.named else set(flags)
     filled |= parser.defaults.keys()
@@ -201,9 +202,10 @@ def without_proof(command: Command, found: Demanded) -> list[Unread]:
     missing = {name for name, value in values.items() if value is None}
     unread = []
     for test in found.others:
-        mentioned = {name for node in ast.walk(test) if isinstance(node, ast.expr) and (name := found.given(node))}
-        counts = any(isinstance(node, ast.Call) and dotted(node.func) == "len" for node in ast.walk(test))
-        copies = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)} & found.copied
+        nodes = [node for node in nodes_of(test) if isinstance(node, ast.expr)]
+        mentioned = {name for node in nodes if (name := found.given(node))}
+        counts = any(isinstance(node, ast.Call) and dotted(node.func) == "len" for node in nodes)
+        copies = {node.id for node in nodes if isinstance(node, ast.Name)} & found.copied
         names = sorted(mentioned if counts else mentioned & missing) or sorted(copies)
         if names and _holds(test, found.given, values) is not False:
             unread.append(Unread(", ".join(names), f"`{ast.unparse(test)[:80]}` ends the script, and may hold"))
