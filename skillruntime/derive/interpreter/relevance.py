@@ -25,8 +25,14 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHANGES = frozenset(("append", "update", "add", "extend", "pop", "clear", "insert", "remove", "setdefault"))
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.alias, ast.expr_context, ast.operator, ast.cmpop))
+_PLAIN_FIELDS = frozenset(
+    (
+        *("ctx", "op", "ops", "kind", "type_comment", "type_ignores", "conversion", "simple", "is_async", "level"),
+        *("id", "attr", "arg", "name", "names", "asname", "module", "rest", "kwd_attrs"),
+    )
+)
 _CHILDREN: dict[type, tuple[str, ...]] = {
-    kind: tuple(field for field in kind._fields if field not in ("ctx", "op", "ops", "kind", "type_comment"))
+    kind: tuple(field for field in kind._fields if field not in _PLAIN_FIELDS)
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST) and kind._fields and kind not in _LEAVES
 }
@@ -238,15 +244,16 @@ _NOTED = frozenset((ast.Attribute, ast.Call, ast.Subscript, ast.JoinedStr, ast.B
 
 
 def nodes_of(node: ast.AST) -> Iterator[Any]:
-    """Yield *node* and all below it: `ast.walk`, in half the time."""
+    """Yield *node* and all below it but operators and the names of imports: `ast.walk`, in a third of the time."""
     pending: list[Any] = [node]
     while pending:
         node = pending.pop()
         yield node
-        for value in node.__dict__.values():
-            if type(value) is list:
-                pending += [each for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+        for field in _CHILDREN.get(node.__class__, ()):
+            value = getattr(node, field, None)
+            if value.__class__ is list:
+                pending += [each for each in value if each is not None]  # ``{**other}`` has no key
+            elif value is not None:
                 pending.append(value)
 
 
