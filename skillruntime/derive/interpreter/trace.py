@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NoReturn
 
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.relevance import Relevance
@@ -11,10 +11,14 @@ from skillruntime.derive.interpreter.usage_errors import only_complains, shows_u
 from skillruntime.derive.interpreter.values import UNKNOWN, Scope
 from skillruntime.derive.interpreter.words import Converted, Count, Head, Outcome, Role, Word, Words, holds_words
 
-__all__ = ["Trace"]
+__all__ = ["Lost", "Trace"]
 
 _LIST_NAMES = ("args", "argv", "arguments", "words")
 """Usual names of the whole list, which say nothing about the words in it."""
+
+
+class Lost(Exception):  # noqa: N818 - control flow
+    """The words cannot be followed any further."""
 
 
 class Trace:
@@ -37,9 +41,10 @@ class Trace:
         self.nested: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         """Functions defined inside others that mention words."""
 
-    def lose(self, reason: str, node: ast.AST) -> None:
-        """Record that the words cannot be followed beyond *node*."""
+    def lose(self, reason: str, node: ast.AST) -> NoReturn:
+        """Record that the words cannot be followed beyond *node*, and end the trace: nothing else counts any more."""
         self.outcome.lost.append(Unread("arguments", reason, getattr(node, "lineno", None)))
+        raise Lost
 
     def shows_usage(self, node: ast.AST) -> bool:
         """Whether the text at *node* says how the script is used."""

@@ -77,7 +77,6 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             if trace.by_hand:
                 return Remaining(first)
             trace.lose(BY_HAND, node)
-            return UNKNOWN
         case "builtins.next" if isinstance(first, Remaining):
             if first:
                 return item(trace, [first.pop(0)], 0, node)
@@ -124,7 +123,6 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
         # ``re.match(r"--(\w+)=(.*)", word)``.
         case "re.match" | "re.fullmatch" if isinstance(first, str) and first.lstrip("^(").startswith("-"):
             trace.lose(OPTIONS_BY_HAND, node)
-            return UNKNOWN
         case _ if name in _CONVERTERS and isinstance(first, Word | Converted):
             return _converted(state, first, _CONVERTERS[name], node)
     trace.pass_on([*values, *named.values()], node, name.removeprefix("builtins."), harmless=name in _HARMLESS)
@@ -138,7 +136,6 @@ def _getopt(trace: Trace, words: Words, declared: list[Any], node: ast.AST, *, i
     long = [long] if isinstance(long, str) else long
     if not isinstance(short, str) or not isinstance(long, list | tuple) or not all(isinstance(e, str) for e in long):
         trace.lose("the options that getopt is given are computed", node)
-        return UNKNOWN
     takes = {f"-{letter}": colon == ":" for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", short)}
     takes |= {f"--{each.rstrip('=')}": each.endswith("=") for each in long}
     for flag in takes:
@@ -309,10 +306,8 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
     # Another reader of ``sys.argv`` would see the change.
     if items is trace.words:
         trace.lose("the script changes sys.argv", node)
-        return UNKNOWN
     if state.uncertain and isinstance(items, Words):
         trace.lose("whether a word is taken out depends on a condition", node)
-        return UNKNOWN
     return _changed(state, items, name, values, node)
 
 

@@ -378,7 +378,6 @@ def _may_refuse(statement: ast.stmt) -> bool:
             | ast.With(body=inner)
         ):
             return any(map(_may_refuse, inner))
-    return False
 
 
 def _chain(statement: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
