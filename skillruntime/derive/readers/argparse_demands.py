@@ -20,6 +20,7 @@ from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.readers.argparse_model import ParserModel
+from skillruntime.derive.readers.source_words import line_start, lines_with, times_assigned, words_in
 
 __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
 
@@ -27,10 +28,6 @@ __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands"
 _NAMESPACE = re.compile(r"[ \t]*\(?(\w+)(?:[ ]*,[ ]*\w+)?\)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
 _ALIAS = re.compile(r"[ \t]*(\w+)[ ]*=[ ]*\w+\.(\w+)[ ]*$", re.MULTILINE)
 _ASSIGNED = re.compile(r"(\w+)[ ]*[-+*/|&]?=(?!=)")
-_WRITTEN = re.compile(r"[ ]*(?:[-+*/|&]|:[^=\n]{1,200})?=(?!=)")
-_LINE_LIMIT = 1_000
-"""Characters before a call that are read as its line."""
-
 _CONDITIONS_LIMIT = 40
 """Conditions before a test that are examined with it."""
 
@@ -80,9 +77,9 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
     returned = [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each)]
     names: set[str] = set()
     for called in ("parse_args", "parse_known_args", *returned):
-        for start in _words_in(text, called):
+        for start in words_in(text, called):
             is_called = text.startswith("(", start + len(called))
-            if is_called and (assigned := _NAMESPACE.match(text, _line_start(text, start), start)):
+            if is_called and (assigned := _NAMESPACE.match(text, line_start(text, start), start)):
                 names.add(assigned[1])
     if not names:
         return Demanded()
@@ -90,9 +87,9 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
     copies: dict[str, str] = {}
     collected: set[str] = set()
     for owner in names:
-        for start in _words_in(text, owner):
+        for start in words_in(text, owner):
             # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
-            line = _line_start(text, start)
+            line = line_start(text, start)
             if (listed := _COLLECTED.match(text, line)) and (listed[3] == owner or " if " in text[line:start]):
                 collected.add(listed[1] or listed[2])
             if not text.startswith(".", start + len(owner)):
@@ -102,7 +99,7 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
             if copied := _ALIAS.match(text, line):
                 copies[copied[1]] = copied[2]
     # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
-    aliases = {alias: name for alias, name in copies.items() if _times_assigned(text, alias) == 1}
+    aliases = {alias: name for alias, name in copies.items() if times_assigned(text, alias) == 1}
     every: list[str] = []
     # ``default=None`` is argparse's own.
     for asked in parser.asked:
@@ -134,7 +131,7 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
 
     found = Demanded([], [], given, (copies.keys() - aliases.keys()) | collected)
     # A function that mentions none of them refuses for other reasons.
-    lines = sorted({line for word in (*names, *copies, *collected) for line in _lines_with(text, word)})
+    lines = sorted({line for word in (*names, *copies, *collected) for line in lines_with(text, word)})
     body = [each for each in tree.body if not isinstance(each, ast.FunctionDef) or _holds_line(each, lines)]
     found.groups = _groups(body, given, filled, every, found.others)
     return found
@@ -144,45 +141,6 @@ def _holds_line(node: ast.FunctionDef, lines: list[int]) -> bool:
     """Whether one of *lines*, in their order, is in *node*."""
     index = bisect_left(lines, node.lineno)
     return index < len(lines) and lines[index] <= (node.end_lineno or 0)
-
-
-def _words_in(text: str, word: str) -> Iterator[int]:
-    """Yield where *word* begins in *text*: an expression that tries each position of a script takes as long as Python's
-    parser.
-    """
-    start = text.find(word)
-    while start >= 0:
-        end = start + len(word)
-        if not (_is_inside(text, start - 1) or _is_inside(text, end)):
-            yield start
-        start = text.find(word, end)
-
-
-def _lines_with(text: str, word: str) -> Iterator[int]:
-    """Yield the number of each line in which *word* is."""
-    line, before = 1, 0
-    for start in _words_in(text, word):
-        line, before = line + text.count("\n", before, start), start
-        yield line
-
-
-def _is_inside(text: str, index: int) -> bool:
-    """Whether the character at *index* belongs to a name."""
-    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
-
-
-def _line_start(text: str, index: int) -> int:
-    """Return where the line of *index* begins, or a statement that is not as long as a line of data."""
-    return text.rfind("\n", max(index - _LINE_LIMIT, 0), index) + 1 or max(index - _LINE_LIMIT, 0)
-
-
-def _times_assigned(text: str, name: str) -> int:
-    """Return how often something is assigned to *name*, annotated or not."""
-    count = end = 0
-    for start in _words_in(text, name):
-        if start >= end and (written := _WRITTEN.match(text, start + len(name))):
-            count, end = count + 1, written.end()
-    return count
 
 
 def without_proof(command: Command, found: Demanded) -> list[Unread]:
