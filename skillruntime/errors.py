@@ -144,6 +144,13 @@ class SkillRuntimeError(Exception):
         """Return what the envelope says of this failure: one error, or one per offending parameter."""
         return (SkillError(self.code, str(self), self.recoverable, self.details, self.suggested_action),)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickling and copying need; an exception's own way calls the class with ``args`` alone.
+
+        A process pool whose worker raises an exception that cannot be read again breaks, for all its calls.
+        """
+        return _restored, (type(self), self.args), self.__dict__
+
 
 class SkillInputError(SkillRuntimeError):
     """The arguments do not fit the contract (contract document, 31.3).
@@ -280,3 +287,9 @@ class RateLimitError(SkillRuntimeError):
             suggested_action=f"Please wait {retry_after}s before retrying",
         )
         self.retry_after = retry_after
+
+
+def _restored(kind: type[SkillRuntimeError], args: tuple[Any, ...]) -> SkillRuntimeError:
+    error = kind.__new__(kind)
+    error.args = args  # `OSError.__new__` leaves them to `__init__`
+    return error

@@ -96,10 +96,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         require_free_names(runtime)
         if isinstance(pins, str):
             raise TypeError(f"pins takes a list of names; got {pins!r}")
-        if max_active < 1:
-            raise ValueError(f"max_active must be at least 1; got {max_active}")
-        if tools not in _TOOL_LISTS:
-            raise ValueError(f"tools must be 'fixed' or 'typed'; got {tools!r}")
+        if not isinstance(max_active, int) or max_active < 1:
+            raise ValueError(f"max_active must be at least 1; got {max_active!r:.80}")
+        if tools not in tuple(_TOOL_LISTS):  # a list of tools cannot be looked up in a dict
+            raise ValueError(
+                f"tools must be 'fixed' or 'typed', and the agent's other tools go to create_agent; got {tools!r:.80}"
+            )
         self._tool_list = _TOOL_LISTS[tools]
         register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
@@ -116,6 +118,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SkillMiddleware:
+        return self  # its conversations go on, whichever copy of an agent's configuration continues them
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
         """Return the session of the conversation whose agent state this is: its ledger, its workspace.

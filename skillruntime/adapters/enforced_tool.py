@@ -19,6 +19,8 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
+from skillruntime.contract.annotation_schema import SchemaWriter
+from skillruntime.contract.coercion.policy import Policy, policy_named
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.function_contract import to_skill_errors
 from skillruntime.contract.response import SkillResponse
@@ -53,7 +55,7 @@ class EnforcedTool(BaseTool):
 
     _inner: BaseTool = PrivateAttr()
     _contract: Contract = PrivateAttr()
-    _policy: str | None = PrivateAttr()
+    _policy: Policy | None = PrivateAttr()
 
     def __init__(self, tool: BaseTool, *, policy: str | None = None) -> None:
         register_checkpoint_types()
@@ -72,7 +74,7 @@ class EnforcedTool(BaseTool):
         )
         self._inner = tool
         self._contract = contract
-        self._policy = policy
+        self._policy = None if policy is None else policy_named(policy)  # an unknown name is refused here
 
     @property
     def func(self) -> Callable[..., Any] | None:
@@ -101,7 +103,7 @@ class EnforcedTool(BaseTool):
         try:
             result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
-            return self._failed(error, kwargs.get("tool_call_id"))
+            return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
 
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -115,7 +117,7 @@ class EnforcedTool(BaseTool):
         try:
             result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
-            return self._failed(error, kwargs.get("tool_call_id"))
+            return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
 
     def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
@@ -145,12 +147,12 @@ class EnforcedTool(BaseTool):
     async def _arun(self, tool_call_id: Any) -> Any:
         return self._run(tool_call_id)
 
-    def _failed(self, error: Exception, tool_call_id: str | None) -> Any:
+    def _failed(self, error: Exception, arguments: dict[str, Any], tool_call_id: str | None) -> Any:
         """Return the envelope of a tool that raised although its arguments fit."""
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        errors = _own_words(error, self._inner) or to_errors(error, self.name)
+        errors = _own_words(error, self._inner, self._contract, arguments) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
 
@@ -179,7 +181,10 @@ def _contract_of(tool: BaseTool) -> Contract:
     if isinstance(visible, dict):
         schema = visible
     else:
-        schema = visible.model_json_schema() if issubclass(visible, BaseModel) else visible.schema()
+        if issubclass(visible, BaseModel):
+            schema = visible.model_json_schema(schema_generator=SchemaWriter)
+        else:  # a model of pydantic's first version
+            schema = visible.schema()
         if "additionalProperties" not in schema:
             # pydantic ignores what it does not know, which would hide a misspelt argument
             schema = {**schema, "additionalProperties": False}
@@ -205,16 +210,19 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
     return frozenset(names - set(_declared(contract)))
 
 
-def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
+def _own_words(error: Exception, tool: BaseTool, contract: Contract, arguments: dict[str, Any]) -> list[SkillError]:
     """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
     # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
     if isinstance(error, ToolException):
         return [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(error) or "The tool failed", recoverable=False)]
     model = tool.args_schema
     # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
-    if isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__:
-        return to_skill_errors(error)
-    return []
+    if not (isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__):
+        return []
+    # What LangChain should have set, and the host did not, is not the model's to send.
+    injected = _injected_names(tool, contract)
+    is_hosts = any(item["loc"] and item["loc"][0] in injected for item in error.errors())
+    return [] if is_hosts else to_skill_errors(error, arguments)
 
 
 def _shown(given: Any) -> Any:

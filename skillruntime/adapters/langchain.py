@@ -7,10 +7,10 @@ interrupt of LangGraph and a cancellation are raised as usual.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from collections.abc import Callable
-from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr, SerializerFunctionWrapHandler, model_serializer
+from pydantic_core import PydanticUndefined
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
@@ -82,8 +83,9 @@ class SkillTool(BaseTool):
             SkillRuntimeError: no skill has this name, or it has nothing to call.
         """
         require_runtime(runtime)
-        fields = {**_read_fields(runtime.contract(skill), skill), "name": to_tool_name(skill), **fields}
-        super().__init__(**fields)
+        found = {**_read_fields(runtime.contract(skill), skill), "name": to_tool_name(skill)}
+        own = _fields_of_class(type(self))
+        super().__init__(**{**{name: value for name, value in found.items() if name not in own}, **fields})
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
 
@@ -94,9 +96,13 @@ class SkillTool(BaseTool):
         A toolkit may have thousands of tools, of which a host takes the few that a request needs.
         """
         tool = cls.__new__(cls)
-        BaseTool.__init__(tool, name=to_tool_name(skill), description="", args_schema={})
+        own = _fields_of_class(cls)
+        found = {"name": to_tool_name(skill), "description": "", "args_schema": {}}
+        BaseTool.__init__(tool, **({name: found[name] for name in found if name not in own} if own else found))
         # Absent fields are what pydantic asks `__getattr__` for.
-        del tool.__dict__["description"], tool.__dict__["args_schema"]
+        for name in ("description", "args_schema"):
+            if name not in own:
+                del tool.__dict__[name]
         tool._called = (runtime, skill, session, to_text)
         return tool
 
@@ -139,8 +145,16 @@ class SkillTool(BaseTool):
         self._read()
         return super().__iter__()
 
+    def __repr_args__(self) -> Any:
+        if (self.__pydantic_private__ or {}).get("_called"):  # `model_construct` makes a tool that calls nothing
+            self._read()
+        return super().__repr_args__()
+
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SkillTool:
         return self.model_copy()  # a copy calls the same runtime, which holds locks and threads
+
+    def __reduce__(self) -> Any:
+        return self._called[0].__reduce__()  # which says why a tool cannot be pickled
 
     invoke, ainvoke = invoke, ainvoke
 
@@ -153,7 +167,7 @@ class SkillTool(BaseTool):
     # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
     # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
 
-    @cached_property
+    @functools.cached_property
     def _run(self) -> Callable[..., Any]:
         runtime, skill, session, to_content, name = *self._called, self.name
 
@@ -167,7 +181,7 @@ class SkillTool(BaseTool):
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
         return call
 
-    @cached_property
+    @functools.cached_property
     def _arun(self) -> Callable[..., Any]:
         runtime, skill, session, to_content, name = *self._called, self.name
 
@@ -180,6 +194,13 @@ class SkillTool(BaseTool):
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
         return call
+
+
+@functools.cache
+def _fields_of_class(kind: type[SkillTool]) -> frozenset[str]:
+    """Return what a subclass states of its tools, as LangChain's own do: ``description: str = "..."``."""
+    stated = {name: kind.model_fields[name].default for name in ("name", "description", "args_schema")}
+    return frozenset(name for name, default in stated.items() if default not in (PydanticUndefined, None))
 
 
 def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "mcp") from None
 
+from skillruntime.adapters.mcp_proxy.tools import without_formats
 from skillruntime.adapters.skill_manifest import (
     EXTENSION,
     MAX_BYTES,
@@ -179,11 +180,12 @@ def _contract_of(tool: types.Tool, name: str) -> Contract:
     document: dict[str, Any] = {
         "name": name,
         "description": tool.description or tool.title or tool.name,
-        "input": tool.input_schema,
+        # The server itself decides what it takes for a date, as behind the proxy.
+        "input": without_formats(tool.input_schema, described=True),
         "annotations": {key: value for key, value in annotations.items() if value is not None},
     }
     if tool.output_schema is not None:
-        document["output"] = tool.output_schema
+        document["output"] = without_formats(tool.output_schema)
     return Contract.from_dict(visible_document(document, one_line=False), name=name)
 
 

@@ -337,6 +337,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         later searches, also in other processes, read only files that changed. *rank* is called with the query and the
         best 50 hits, and returns them in its own order; see `with_rank`.
         """
+        if not isinstance(query, str):
+            raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
         whole = self._searched or self
         # An index of its own, if it shows other skills than the index has under some names: they have other words.
         if whole is not self and any(

@@ -110,9 +110,10 @@ def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str
 
 
 def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
-    if isinstance(root, Root):
-        return replace(root, path=_absolute(root.path))
-    return Root(_absolute(root), trusted)
+    path = root.path if isinstance(root, Root) else root
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"discover takes directories, one by one: discover('skills', 'more-skills'); got {root!r:.80}")
+    return replace(root, path=_absolute(path)) if isinstance(root, Root) else Root(_absolute(path), trusted)
 
 
 def _require_directories(roots: Iterable[Root]) -> None:

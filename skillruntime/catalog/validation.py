@@ -55,6 +55,8 @@ def validate(
     """
     chosen = tuple(products)
     product_diagnostics({}, "", "", chosen)  # an unknown one raises here, even if there is no skill
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"validate takes the path of a skill or of a directory of skills; got {path!r:.80}")
     start = os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
         return [_validate_file(start, count, chosen)]

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from skillruntime.contract.plain_json import find_fault
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
+__all__ = ["SchemaWriter", "adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
 
 _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict"
 
@@ -56,17 +56,41 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
     """
     adapter = annotation if isinstance(annotation, TypeAdapter) else adapter_of(annotation, label)
     try:
-        return adapter.json_schema(mode=mode, schema_generator=_SchemaWriter)
+        return adapter.json_schema(mode=mode, schema_generator=SchemaWriter)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         # pydantic's own text names its internal schemas, which a reader has never seen.
         shown = getattr(annotation, "__name__", annotation)
         raise unusable(f"{label}: {str(shown)[:80]} has no JSON Schema", _ANNOTATE) from None
 
 
-class _SchemaWriter(GenerateJsonSchema):
-    """pydantic's own, without the defaults of fields that `plain_default` leaves to Python."""
+# What pydantic reads, and writes, of these types is more than the format that it states: ``date-time`` requires an
+# offset (RFC 3339, section 5.6), and a Python ``datetime`` is often naive; ``duration`` has no fractions of a second,
+# and no days beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a browser does
+# (``https://example.org/Köln``). So a pattern takes its place; pydantic itself checks the rest of an argument.
+_WIDER = {
+    "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
+    "time": (r"^\d{2}:\d{2}", "09:30:00"),
+    "duration": (r"^[+-]?P", "PT1H30M"),
+    "uri": (r"^\s*[A-Za-z][A-Za-z0-9+.-]*:", "https://example.com/page"),
+}
+
+
+class SchemaWriter(GenerateJsonSchema):
+    """pydantic's own, as wide as its types, without the defaults of fields that `plain_default` leaves to Python."""
 
     ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  the base's way
+
+    def datetime_schema(self, schema: Any) -> dict[str, Any]:
+        return _widened(super().datetime_schema(schema))
+
+    def time_schema(self, schema: Any) -> dict[str, Any]:
+        return _widened(super().time_schema(schema))
+
+    def timedelta_schema(self, schema: Any) -> dict[str, Any]:
+        return _widened(super().timedelta_schema(schema))
+
+    def url_schema(self, schema: Any) -> dict[str, Any]:
+        return _widened(super().url_schema(schema))
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
         made = super().default_schema(schema)
@@ -78,6 +102,13 @@ class _SchemaWriter(GenerateJsonSchema):
             if plain_default(schema["default"], validate) is PydanticUndefined:
                 del made["default"]
         return made
+
+
+def _widened(schema: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("format") in _WIDER:  # not so where a model writes times as numbers
+        pattern, example = _WIDER[schema.pop("format")]
+        schema |= {"pattern": pattern, "examples": [example]}
+    return schema
 
 
 def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
@@ -108,10 +139,6 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
 
     With *closed*, objects refuse unknown keys unless their class allows them: pydantic ignores what it does not know,
     which would hide a misspelt argument.
-
-    The format ``date-time`` requires an offset (RFC 3339, section 5.6); a Python ``datetime`` is often naive, and an
-    offset that is added here would be a guess. So a pattern that has none takes its place: pydantic checks the rest of
-    an argument, and refuses what the type excludes.
     """
     definitions = schema.pop("$defs", {})
     uses = {name: _count(f"#/$defs/{name}", [schema, definitions]) for name in definitions}
@@ -134,9 +161,6 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
             made[key] = value if key in _VALUES else tidy(value, is_schema=key not in ("properties", "$defs"))
         if closed and "properties" in made and "additionalProperties" not in made:
             made["additionalProperties"] = False
-        if made.get("type") == "string" and made.get("format") in _NAIVE and "pattern" not in made:
-            made["pattern"], example = _NAIVE[made.pop("format")]
-            made.setdefault("examples", [example])
         return made
 
     result: dict[str, Any] = tidy(schema)
@@ -145,12 +169,6 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
 
 
 _VALUES = ("default", "const", "enum", "examples", "required")
-
-
-_NAIVE = {
-    "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
-    "time": (r"^\d{2}:\d{2}", "09:30:00"),
-}
 
 
 def _count(reference: str, part: Any) -> int:

@@ -23,6 +23,7 @@ from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.readings import Shapes, read_as_version
 from skillruntime.contract.references import properties_of
+from skillruntime.contract.response import to_plain
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputError
 
@@ -207,11 +208,14 @@ class Contract:
         Raises:
             SkillOutputError: it does not; ``details["violations"]`` says where.
         """
-        if self.output is None:
-            return
-        fault = find_fault(output, self.output.levels)
+        fault = find_fault(output) if self.output is None else find_fault(output, self.output.levels)
+        if fault and self.output is None:
+            # Without a schema a set or a date inside a result is written as JSON has it; NaN cannot be.
+            fault = find_fault(to_plain(output))
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
+        if self.output is None:
+            return
         try:
             fits = self.output.is_valid(output)
         except (RecursionError, ValueError) as error:

@@ -339,6 +339,9 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
             # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
             is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)
             return f"Did you mean {quoted(near)}?" if is_clear else "Send one of them"
+        case "propertyNames" if isinstance(violation.expected, dict):
+            # A key is always a string; of an enum the members say enough.
+            return f"Send an object in which each key is {in_words({'type': 'string', **violation.expected})}"
         case "anyOf" | "oneOf" if violation.branches:
             return "Send one of these"
     if not isinstance(schema, dict):

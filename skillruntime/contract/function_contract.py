@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+import typing_extensions
+from pydantic import BeforeValidator, TypeAdapter
 from pydantic import ValidationError as PydanticError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
+from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json, to_jsonable_python
 
 from skillruntime.contract.annotation_schema import (
     adapter_of,
@@ -30,14 +33,28 @@ from skillruntime.contract.annotation_schema import (
 )
 from skillruntime.contract.docstring import documented
 from skillruntime.contract.plain_json import is_plain_json
-from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.response import SkillResponse, holds_iterator
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
 
 __all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_skill_errors"]
 
 # What JSON arguments already are: converting them would only cost time.
-_PLAIN = (str, int, bool, Any, object, dict, list, inspect.Parameter.empty)
+_PLAIN = (str, bool, Any, object, dict, list, inspect.Parameter.empty)
+# By the beginning of pydantic's name of an error, the longer one first.
+_EXAMPLES = {
+    "time_delta_": '"PT1H30M"',
+    "time_": '"09:30:00"',
+    "datetime_": '"2026-01-31T09:30:00"',
+    "date_": '"2026-01-31"',
+    "decimal_parsing": "12.5",
+    "url_parsing": '"https://example.com/page"',
+    "ip_v4_network": '"192.0.2.0/24"',
+    "ip_v6_network": '"2001:db8::/32"',
+}
+# The least integer that a float cannot hold has 309 digits; in JSON pydantic would read it as infinity.
+_BEYOND_FLOAT = re.compile(rb"\d{309}")
 
 
 def document_of_function(function: Callable[..., Any], *, name: str = "", version: str | None = None) -> dict[str, Any]:
@@ -72,13 +89,14 @@ def document_of_model(model: Any) -> dict[str, Any]:
     return {"name": model.__name__, "description": schema.pop("description", ""), "input": schema}
 
 
-def to_skill_errors(error: PydanticError, path: str = "") -> list[SkillError]:
-    """Return one error for each value that pydantic refused; *path* is the JSON Pointer of the whole value."""
+def to_skill_errors(error: PydanticError, value: Any, path: Path = ()) -> list[SkillError]:
+    """Return one error for each part of *value* that pydantic refused; *path* leads to the whole value."""
     found = []
     for item in error.errors(include_url=False, include_input=False, include_context=False):
-        where = path + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in item["loc"])
+        where = format_pointer((*path, *_sent_part(item["loc"], value, is_absent=item["type"] == "missing")))
         text = item["msg"].removeprefix("Value error, ")  # what a validator of the model says, as it says it
-        action = "Send a value that satisfies this, and call again"
+        example = next((each for kind, each in _EXAMPLES.items() if item["type"].startswith(kind)), None)
+        action = f"Send a value like {example}" if example else "Send a value that satisfies this, and call again"
         found.append(SkillError(ErrorCode.INVALID_INPUT, f"{text} - at {where or '/'}", True, {"path": where}, action))
     return found
 
@@ -88,12 +106,14 @@ class TypedFunction:
     """A function whose signature was read once: how to call it with JSON arguments, and its result as JSON.
 
     ``whole`` names the parameter that takes all arguments as one model; ``context`` the one that takes the call's
-    context. ``adapters`` convert the other parameters, ``output`` the result; a None needs no conversion.
+    context. ``adapters`` convert the other parameters, ``more`` what ``**kwargs`` takes, ``output`` the result; a None
+    needs no conversion.
     """
 
     function: Callable[..., Any]
     signature: inspect.Signature
     adapters: Mapping[str, TypeAdapter[Any] | None]
+    more: TypeAdapter[Any] | None
     output: TypeAdapter[Any] | None
     whole: str | None
     context: str | None
@@ -111,9 +131,13 @@ class TypedFunction:
         parameters = {name: each for name, each in signature.parameters.items() if _takes_argument(each, context)}
         named = _named(function)
         adapters = {
-            name: None if hints[name] in _PLAIN else adapter_of(hints[name], f"parameter {name!r} of {named}")
+            name: None
+            if hints[name] in _PLAIN
+            else adapter_of(_readable(hints[name]), f"parameter {name!r} of {named}")
             for name in parameters
         }
+        starred = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), None)
+        more = None if starred is None else _more_of(hints[starred], f"parameter '**{starred}' of {named}")
         only = next(iter(parameters), None) if len(parameters) == 1 else None
         # A root model has no fields: its value may be an array, and arguments are an object.
         is_root = only is not None and getattr(hints[only], "__pydantic_root_model__", False)
@@ -127,7 +151,7 @@ class TypedFunction:
         # An annotation `-> SkillResponse` says nothing about the data inside.
         has_output = result not in _PLAIN and getattr(result, "__origin__", result) is not SkillResponse
         output = adapter_of(result, f"the result of {named}") if has_output else None
-        return cls(function, signature, adapters, output, only if is_whole else None, context)
+        return cls(function, signature, adapters, more, output, only if is_whole else None, context)
 
     def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
         """Return the contract document."""
@@ -155,11 +179,14 @@ class TypedFunction:
         if self.whole is not None:
             adapter = self.adapters[self.whole]
             assert adapter is not None
-            values[self.whole] = _converted(adapter, arguments, "", errors)
+            values[self.whole] = _converted(adapter, arguments, (), errors)
         else:
             for name, value in arguments.items():
                 adapter = self.adapters.get(name)
-                values[name] = value if adapter is None else _converted(adapter, value, f"/{name}", errors)
+                values[name] = value if adapter is None else _converted(adapter, value, (name,), errors)
+            if self.more is not None:
+                extra = {name: value for name, value in arguments.items() if name not in self.adapters}
+                values |= _converted(self.more, extra, (), errors) or {}
         if errors:
             raise SkillInputError("Input validation failed", skill_errors=errors)
         if self.context is not None:
@@ -173,17 +200,23 @@ class TypedFunction:
             SkillOutputError: it has no JSON form.
         """
         try:
-            if isinstance(result, Iterator):  # it can be read once, and the envelope is read more often
+            if isinstance(result, Iterator):
                 raise SkillOutputError(f"The function returned a {type(result).__name__}; return a list of its items")
+            is_json = type(result) in (dict, list) and is_plain_json(result)
+            if not is_json and holds_iterator(result):
+                raise SkillOutputError("The function's result holds a generator or another iterator; return a list")
             if self.output is not None:
                 # warnings=False: a result of another type is reported by the contract's check, with its place.
                 return self.output.dump_python(result, mode="json", by_alias=True, warnings=False)
             return to_jsonable_python(result)
-        except (PydanticSerializationError, ValueError, TypeError) as error:
+        except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             if isinstance(result, dict | list) and is_plain_json(result):
                 return result  # pydantic stops at 255 levels, whatever the value is
-            is_binary = "utf-8" in str(error)  # pydantic writes bytes as the text that they encode
-            reason = "bytes that are not text; return base64 text, or write a file" if is_binary else error
+            reason: object = error
+            if isinstance(error, RecursionError):
+                reason = "it is nested too deep, or contains itself"
+            elif "utf-8" in str(error):  # pydantic writes bytes as the text that they encode
+                reason = "bytes that are not text; return base64 text, or write a file"
             raise SkillOutputError(f"The function's result cannot be written as JSON: {reason}") from None
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
@@ -231,7 +264,13 @@ class TypedFunction:
             elif (plain := plain_default(default, adapter and adapter.validate_python)) is not PydanticUndefined:
                 defaults[name] = plain
             properties[name] = schema
-        takes_more = any(each.kind is each.VAR_KEYWORD for each in self.signature.parameters.values())
+        takes_more: Any = any(each.kind is each.VAR_KEYWORD for each in self.signature.parameters.values())
+        if self.more is not None:
+            schema = raw_schema(self.more, f"the keyword arguments of {_named(self.function)}")
+            definitions |= schema.pop("$defs", {})
+            properties |= schema.get("properties", {})
+            required += schema.get("required", ())
+            takes_more = schema.get("additionalProperties", False)
         document: dict[str, Any] = {"type": "object", "properties": properties}
         document |= {"required": required} if required else {}
         document["additionalProperties"] = takes_more
@@ -284,7 +323,9 @@ def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     if annotation is inspect.Parameter.empty:
         return parameter.name == "context"
     # By name, because the class itself is defined in a higher layer.
-    return getattr(annotation, "__name__", "") == "CallContext"
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)  # `CallContext | None`
+    parts = typing.get_args(annotation) if is_union else (annotation,)
+    return any(getattr(part, "__name__", "") == "CallContext" for part in parts)
 
 
 def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
@@ -293,12 +334,51 @@ def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
     return parameter.name not in ("self", "cls", context)
 
 
-def _converted(adapter: TypeAdapter[Any], value: Any, path: str, errors: list[SkillError]) -> Any:
+def _readable(annotation: Any) -> Any:
+    return Annotated[int, BeforeValidator(_integral)] if annotation is int else annotation
+
+
+def _integral(value: Any) -> Any:
+    """Return 3.0 as 3: to JSON Schema it is an integer (validation, 6.1.1), to `range` it is not."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def _more_of(annotation: Any, label: str) -> TypeAdapter[Any] | None:
+    """Return what converts the arguments that ``**kwargs`` takes; None where it takes any."""
+    if typing.get_origin(annotation) in (typing.Unpack, typing_extensions.Unpack):
+        return adapter_of(typing.get_args(annotation)[0], label)  # a TypedDict (PEP 692)
+    return None if annotation in _PLAIN else adapter_of(dict[str, _readable(annotation)], label)  # type: ignore[misc]
+
+
+def _converted(adapter: TypeAdapter[Any], value: Any, path: Path, errors: list[SkillError]) -> Any:
     try:
         return adapter.validate_python(value)
     except PydanticError as error:
-        errors += to_skill_errors(error, path)
-        return None
+        refusal = error
+    # A strict model takes a date, an enum or a set from JSON in the forms that its schema states, from Python it does
+    # not. It is the second choice, because writing the value as text costs more than reading it.
+    try:
+        text = to_json(value)
+        if not _BEYOND_FLOAT.search(text):
+            return adapter.validate_json(text)
+    except PydanticError as error:
+        refusal = error
+    except PydanticSerializationError:  # half a surrogate pair
+        pass
+    errors += to_skill_errors(refusal, value, path)
+    return None
+
+
+def _sent_part(location: tuple[int | str, ...], value: Any, *, is_absent: bool) -> Iterator[int | str]:
+    """Yield the steps of *location* that lead into *value*; pydantic names the branches of unions between them."""
+    for step in location:
+        is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not is_item and not (isinstance(value, dict) and step in value):
+            continue
+        value = value[step]
+        yield step
+    if is_absent:
+        yield location[-1]
 
 
 def _has_factory(annotation: Any) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
+from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.errors import ErrorCode, RateLimitError, SkillError, SkillInputError, SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ else:
 
     Data = TypeVar("Data")
 
-__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error", "to_plain"]
+__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error", "holds_iterator", "to_plain"]
 
 Status = Literal["success", "partial_success", "failed"]
 
@@ -123,21 +124,30 @@ def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> 
 
 
 def to_plain(data: Any) -> Any:
-    """Return *data* as JSON values if it is a model, a dataclass, an enum, a date or a set; else *data* itself.
+    """Return *data* with each model, dataclass, enum, date or set in it as JSON values; without any, *data* itself.
 
     >>> import datetime
-    >>> to_plain(datetime.date(2026, 1, 2)), to_plain({"n": 1})
-    ('2026-01-02', {'n': 1})
+    >>> to_plain([datetime.date(2026, 1, 2)]), to_plain({"n": 1})
+    (['2026-01-02'], {'n': 1})
     """
-    if isinstance(data, dict | list | str | int | float | bool | None) and not hasattr(data, "_value_"):
-        return data  # as it is: what is inside a container is converted where it is written as text
+    if isinstance(data, str | int | float | None) and not hasattr(data, "_value_"):
+        return data
+    if type(data) in (dict, list) and is_plain_json(data):
+        return data
     # Imported here, because a host without typed functions never needs it.
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     try:
-        return to_jsonable_python(data)
-    except (PydanticSerializationError, ValueError):
+        return data if holds_iterator(data) else to_jsonable_python(data, fallback=str)
+    # bytes that are not text; a cycle; more than 255 levels
+    except (PydanticSerializationError, ValueError, RecursionError):
         return data
+
+
+def holds_iterator(data: Any) -> bool:
+    """Whether a generator or the like is in *data*: it can be read once, and the envelope is read more often."""
+    parts = data.values() if isinstance(data, Mapping) else data if isinstance(data, list | tuple | set) else ()
+    return isinstance(data, Iterator) or any(holds_iterator(part) for part in parts)
 
 
 def _to_json(value: Any) -> Any:

@@ -97,6 +97,9 @@ class Schema:
         except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
             raise InvalidSkillError(f"{where} is not a usable JSON Schema: {error}") from None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
+        return self  # it never changes, and the engine's own objects cannot be copied
+
     def __repr__(self) -> str:
         return f"Schema({json.dumps(self.document)[:60]})"
 

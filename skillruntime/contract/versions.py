@@ -64,9 +64,9 @@ class Version:
         Raises:
             ValueError: *text* is not a version by SemVer 2.0.0.
         """
-        match = _VERSION.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+        match = _VERSION.fullmatch(text) if isinstance(text, str) and len(text) <= _MAX_LENGTH else None
         if match is None:
-            raise ValueError(f"{text[:60]!r} is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+            raise ValueError(f"{str(text)[:60]!r} is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0")
         major, minor, patch, prerelease, build = match.groups()
         identifiers = (int(part) if part.isdecimal() else part for part in prerelease.split(".")) if prerelease else ()
         return cls(int(major), int(minor), int(patch), tuple(identifiers), tuple(build.split(".")) if build else ())
@@ -236,6 +236,8 @@ class VersionRange:
         Raises:
             ValueError: *text* is not a range.
         """
+        if not isinstance(text, str):
+            raise ValueError(f"{text!r:.60} is not a version range; write one such as '>=1.0.0,<2.0.0'")
         if len(text) > _MAX_LENGTH * 4:
             raise ValueError(f"a version range of {len(text)} characters is too long")
         alternatives = text.split("||")

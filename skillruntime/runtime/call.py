@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from skillruntime.runtime.scripts import ScriptRunner
     from skillruntime.runtime.session import SkillSession
 
-__all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
+__all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata", "require_seconds"]
 
 _NO_GRANTS = Grants()
 
@@ -47,9 +47,12 @@ class CallRequest:
 
         Raises:
             TypeError: an option is unknown. Ignored, a misspelt ``finish_reason`` would let a cut call run.
+            TypeError, ValueError: ``timeout`` is not a number of seconds.
         """
         if not options.keys() <= _OPTIONS:
             raise _unknown_option(called, min(options.keys() - _OPTIONS))
+        if "timeout" in options:
+            require_seconds(options["timeout"])
         sent = {} if arguments is None else arguments
         if isinstance(called, FunctionSkill):
             return cls(called.name, sent, session, options, called.function)
@@ -57,6 +60,14 @@ class CallRequest:
 
 
 _OPTIONS = CallOptions.__annotations__.keys()
+
+
+def require_seconds(timeout: Any) -> None:
+    """Refuse a *timeout* that no clock could keep, where the host writes it and not when the skill is called."""
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
+        raise TypeError(f"timeout is a number of seconds, or None; got {timeout!r:.80}")
+    if timeout is not None and not timeout >= 0:  # NaN is not
+        raise ValueError(f"timeout must be 0 seconds or more; got {timeout!r}")
 
 
 def _unknown_option(called: Any, option: str) -> TypeError:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.response import to_plain
 from skillruntime.errors import ToolExecutionError
 from skillruntime.runtime.grants import Grants
@@ -146,8 +147,22 @@ class FunctionRunner:
             raise _exited(exit_) from exit_
 
     def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        positional, named = self.bind(arguments, context)
+        # A copy: a function may change a list that it gets, and the host's is in its history of the conversation.
+        try:
+            own = _copied(arguments)
+        except RecursionError:  # hundreds of levels
+            own = rebuilt(arguments, lambda scalar: scalar)
+        positional, named = self.bind(own, context)
         return self.function(*positional, **named)
+
+
+def _copied(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _copied(value) if type(value) in _CONTAINERS else value for name, value in part.items()}
+    return [_copied(item) if type(item) in _CONTAINERS else item for item in part]
+
+
+_CONTAINERS = (dict, list)
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:

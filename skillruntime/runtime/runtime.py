@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
@@ -23,7 +23,7 @@ from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.approval import Approval, Approve, not_trusted
 from skillruntime.runtime.approved_run import run_approved
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata
+from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata, require_seconds
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
@@ -97,8 +97,12 @@ class SkillRuntime:
         self._policy = policy
         self._approve = approve
         self._workspace = Workspace(workspace)
+        require_seconds(timeout)
         self._timeout = timeout
-        self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call)
+        self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call or ())
+        for name, given in (("approve", (approve,) if approve is not None else ()), ("on_call", self._observers)):
+            if wrong := [each for each in given if not callable(each)]:
+                raise TypeError(f"{name} takes a function; got {wrong[0]!r:.80}")
         if policy is not None:
             policy_named(policy)  # refuses an unknown name here, not at the first call
         if callable(functions):
@@ -107,6 +111,18 @@ class SkillRuntime:
         # `add` replaces a function, as notebooks need it; in one list, two of a name are a mistake.
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)")
+
+    def __copy__(self) -> SkillRuntime:
+        return self  # what is copied with it (a tool, an agent's configuration) calls the same skills
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SkillRuntime:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a SkillRuntime cannot be pickled, and neither can a tool, a toolkit or a middleware that has one: it "
+            "holds functions, open files and locks of this process; make it in the other process"
+        )
 
     def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
         """Add a typed function, or what `skill` made of one, as a callable skill; return that skill.

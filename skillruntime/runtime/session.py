@@ -110,6 +110,9 @@ class SkillSession:
         self._shown: dict[str, str] = {}
         self._refused: OrderedDict[str, int] = OrderedDict()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> SkillSession:
+        return self  # a copied toolkit is in the same conversation, whose tokens are counted once
+
     @property
     def active(self) -> Mapping[str, ActiveSkill]:
         """The skills activated so far, by name, in the order of their first activation."""

@@ -71,7 +71,11 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
     >>> count("one two", lambda text: len(text.split())).tokens
     2
     """
+    if not isinstance(text, str):
+        raise TypeError(f"count takes a text; got {text!r:.80}")
     if not isinstance(model, str):
+        if not callable(model):
+            raise TypeError(f"model is the name of a model, or a function from text to tokens; got {model!r:.80}")
         return Count(int(model(text)), True, getattr(model, "__name__", type(model).__name__))
     method = method_for(model)
     tokens, certain = _counted(text, method.encoding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, HttpUrl, field_validator
 
 from skillruntime.adapters.langchain import enforce
 
@@ -159,3 +160,42 @@ def test_callbacks_see_one_run() -> None:
         enforce(multiply).invoke(tool_call("multiply", arguments), {"callbacks": [Names()]})
 
     assert names == ["multiply", "multiply"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{"at": "2026-01-31T09:30:00"}, {"delay": "PT1.5S"}, {"page": "https://example.org/Köln"}, {"daily": "09:30"}],
+)
+def test_what_the_annotations_take_is_not_refused_by_their_formats(sent: dict[str, Any]) -> None:
+    """The format ``date-time`` has an offset, ``duration`` no fractions, ``uri`` only ASCII; Python's types differ."""
+
+    @tool
+    def plan(
+        at: datetime.datetime | None = None,
+        delay: datetime.timedelta | None = None,
+        page: HttpUrl | None = None,
+        daily: datetime.time | None = None,
+    ) -> str:
+        """Plan it."""
+        return "planned"
+
+    assert enforce(plan).invoke(sent) == "planned"
+
+
+def test_an_unknown_policy_is_refused_where_it_is_written() -> None:
+    """Not at the first call, in the middle of an agent's run."""
+    with pytest.raises(ValueError, match="policy is 'lose'"):
+        enforce(multiply, policy="lose")
+
+
+def test_an_argument_that_the_host_did_not_inject_is_not_asked_of_the_model() -> None:
+    """The model cannot send what only LangChain sets."""
+
+    @tool
+    def greet(name: str, user: Annotated[str, InjectedToolArg]) -> str:
+        """Greet."""
+        return name + user
+
+    answer = enforce(greet).invoke(tool_call("greet", {"name": "Ada"}))
+
+    assert [error.code.value for error in answer.artifact.errors] == ["INTERNAL_ERROR"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import socket
@@ -395,3 +396,27 @@ def test_a_failure_of_the_servers_tool_says_what_the_server_said() -> None:
     response = anyio.run(run)
 
     assert [error.code for error in response.errors] == ["RATE_LIMIT_EXCEEDED"]
+
+
+def test_a_servers_own_dates_are_the_servers_to_check() -> None:
+    """A server in Python states ``date-time`` and takes, and returns, dates without an offset."""
+    from mcp.server import MCPServer
+
+    server: Any = MCPServer("dates")
+
+    @server.tool()
+    def next_day(at: datetime.datetime) -> datetime.datetime:
+        """Return the day after."""
+        return at + datetime.timedelta(days=1)
+
+    async def run() -> Any:
+        async with Client(server) as client:
+            runtime = SkillRuntime()
+            await adapter.import_tools(runtime, client, server="acme")
+            response = await runtime.call("acme/next_day", {"at": "2026-01-31T09:30:00"})
+            return response, runtime.contract("acme/next_day").to_dict()["input"]["properties"]["at"]
+
+    response, shown = anyio.run(run)
+
+    assert "2026-02-01T09:30:00" in str(response.data)
+    assert shown == {"title": "At", "type": "string", "description": "(format: date-time)"}

@@ -345,3 +345,15 @@ def test_a_repair_given_up_for_its_cost_says_so() -> None:
     errors = caught.value.to_errors()
     assert errors[0].message == "There is too much to repair in one call"
     assert errors[1].message == '/n/0: "5" is not an integer'
+
+
+def test_a_key_that_is_not_allowed_comes_with_those_that_are() -> None:
+    """A dictionary with enum members as keys has them as ``propertyNames``."""
+    names = {"type": "object", "propertyNames": {"enum": ["red", "green"]}}
+
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": {"properties": {"colours": names}}}).accept({"colours": {"blue": 1}})
+
+    (error,) = caught.value.to_errors()
+    assert error.message == "/colours: {blue} has a key that is not allowed"
+    assert error.suggested_action == 'Send an object in which each key is one of "red", "green"'

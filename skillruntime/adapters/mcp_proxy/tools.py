@@ -217,13 +217,16 @@ def compile_tool(definition: Mapping[str, Any]) -> Tool:
     return Tool(name, definition, contract, output, reason)
 
 
-def without_formats(schema: Any) -> Any:
+def without_formats(schema: Any, *, described: bool = False) -> Any:
     """Return *schema* without ``format``, which JSON Schema 2020-12 ignores by default.
 
-    Servers take ``example.com`` for a ``"format": "uri"``. ``password`` stays: it keeps values out of logs.
+    Servers take ``example.com`` for a ``"format": "uri"``, and those in Python a ``date-time`` without an offset.
+    ``password`` stays: it keeps values out of logs. With *described*, the description names the format, for a model.
 
     >>> without_formats({"properties": {"format": {"type": "string", "format": "uri"}}})
     {'properties': {'format': {'type': 'string'}}}
+    >>> without_formats({"type": "string", "format": "uri", "description": "The page"}, described=True)
+    {'type': 'string', 'description': 'The page (format: uri)'}
     """
     if not isinstance(schema, dict):
         return schema
@@ -232,11 +235,13 @@ def without_formats(schema: Any) -> Any:
         if key == "format" and isinstance(value, str) and value != "password":
             continue
         if key in _MAPS and isinstance(value, dict):
-            plain[key] = {name: without_formats(each) for name, each in value.items()}
+            plain[key] = {name: without_formats(each, described=described) for name, each in value.items()}
         elif key in _LISTS and isinstance(value, list):
-            plain[key] = [without_formats(each) for each in value]
+            plain[key] = [without_formats(each, described=described) for each in value]
         else:
-            plain[key] = without_formats(value) if key in _SINGLES else value
+            plain[key] = without_formats(value, described=described) if key in _SINGLES else value
+    if described and isinstance(schema.get("format"), str) and "format" not in plain:
+        plain["description"] = f"{plain.get('description') or ''} (format: {schema['format']})".lstrip()
     return plain
 
 
