@@ -16,6 +16,7 @@ _CALLED = re.compile(
 _LINE_LIMIT = 2_000
 """Characters of a usage line that are read; the longest text that is kept has 600."""
 
+_USAGE = re.compile(r"(?i)\busage\s*:\s*")
 _OUTPUT = re.compile(r"\s*(?:>&2\s+)?(?:echo|printf|print|console\.\w+|sys\.exit|sys\.stderr\.write|die|usage)\b")
 _COMMENT = re.compile(r"\s*(?:#|//|\*)")
 _MARKUP = re.compile(
@@ -32,12 +33,12 @@ def find_usages(text: str) -> list[str]:
     ['<a> <b>']
     """
     found: list[str] = []
-    lines = text.splitlines()
+    lines = text.splitlines() if _names_usage(text) else []
     for index, line in enumerate(lines):
-        match = re.search(r"(?i)\busage\s*:\s*(.*)", line)
+        match = _USAGE.search(line) if _names_usage(line) else None
         if not match:
             continue
-        rest = match[1].strip()
+        rest = line[match.end() :].strip()
         # The usage may follow on the same line or on the next ones.
         if rest:
             candidates = [rest]
@@ -84,8 +85,8 @@ def usage_text(source: str, limit: int = 600) -> str:
     >>> usage_text('echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\nexit 1\\n')
     'Usage: $0 <name> [days]; name who it is for'
     """
-    lines = source.splitlines()
-    first = next((n for n, line in enumerate(lines) if re.search(r"(?i)\busage\s*:", line)), None)
+    lines = source.splitlines() if _names_usage(source) else []
+    first = next((n for n, line in enumerate(lines) if _names_usage(line) and _USAGE.search(line)), None)
     if first is None:
         return ""
     found: list[str] = []
@@ -104,6 +105,11 @@ def usage_text(source: str, limit: int = 600) -> str:
             break
     text = "; ".join(each for each in found if each)
     return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _names_usage(text: str) -> bool:
+    """Whether *text* has the word: a search that is many times faster than an expression in any case."""
+    return "usage" in text.lower()
 
 
 def read_usage(usage: str) -> list[Argument] | None:

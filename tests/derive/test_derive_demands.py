@@ -139,3 +139,22 @@ def test_a_list_of_words_has_as_many_as_every_call_needs(path: str, source: str,
 
     assert schema["properties"]["args"].get("minItems", 0) == least
     assert schema.get("required", []) == (["args"] if least else [])
+
+
+def test_a_switch_with_a_computed_default_is_read() -> None:
+    """``default=(os.name == "nt")``: CPython's own ``venv`` declares ``--symlinks`` so."""
+    switch = "import os\np.add_argument('--symlinks', action='store_true', default=os.name == 'nt')\n"
+
+    derivation = derived(f"{HEAD}{switch}args = p.parse_args()\nif not args.input:\n    p.error('needed')\n")
+
+    assert derivation.document["input"]["properties"]["symlinks"]["type"] == "boolean"
+    assert derivation.document["input"]["required"] == ["input"]
+
+
+def test_a_test_in_a_function_without_the_arguments_demands_none() -> None:
+    """``any(results.values())`` speaks of what the function was given, not of the command line."""
+    function = "def check(results):\n    if not any(results.values()):\n        raise SystemExit('nothing was found')\n"
+
+    derivation = derived(f"{function}{PARSED}print(args.input, args.url)\ncheck({{}})\n")
+
+    assert accepts(derivation, {})

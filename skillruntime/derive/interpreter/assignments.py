@@ -133,6 +133,7 @@ def _remove_word(state: State, trace: Trace, words: Words, index: Any, node: ast
     elif index >= len(words):
         raise ScriptError("IndexError")
     else:
+        trace.outcome.takes_all |= index < 0
         del words[index]
 
 

@@ -74,8 +74,7 @@ def call_value(state: State, function: Any, arguments: list[Any], named: dict[st
         state.unread_lines.append(node.lineno)
     if state.trace is not None:
         note_call(state, "", arguments, node)
-        shown = ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function"
-        state.trace.pass_on([*arguments, *named.values()], node, shown)
+        state.trace.pass_on([*arguments, *named.values()], node)
     return UNKNOWN
 
 

@@ -24,6 +24,7 @@ from skillruntime.derive.interpreter.operators import (
     CONVERSIONS,
     are_hashable,
 )
+from skillruntime.derive.interpreter.relevance import nodes_of
 from skillruntime.derive.interpreter.state import State, call, decide, doubting, evaluate, unknown
 from skillruntime.derive.interpreter.trace import Trace
 from skillruntime.derive.interpreter.values import (
@@ -307,8 +308,9 @@ def _default(state: State, node: ast.expr, scope: Scope) -> Any:
     """A default made of names of other modules waits for a call that needs it: those modules may never be read."""
     if state.trace is not None:
         return DeferredDefault(node)
-    is_plain = isinstance(node, ast.Constant)
-    if not is_plain and any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in ast.walk(node)):
+    if isinstance(node, ast.Constant):
+        return node.value
+    if any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in nodes_of(node)):
         return DeferredDefault(node)
     return evaluate(state, node, scope)
 

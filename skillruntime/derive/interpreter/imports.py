@@ -98,12 +98,12 @@ def _may_be_beside(state: State, module: str) -> bool:
     """Whether *module* can be one next to the script: the standard library's are never looked for there."""
     # A neighbour never replaces a module of the standard library: Python finds a script's directory first, but no
     # script that works shadows it.
-    parts = module.split(".")
+    top = module.partition(".")[0]
     return (
         state.neighbours is not None
-        and all(part.isidentifier() for part in parts)
-        and parts[0] not in sys.stdlib_module_names
-        and f"{parts[0]}." not in state.recorded
+        and top not in sys.stdlib_module_names
+        and f"{top}." not in state.recorded
+        and all(part.isidentifier() for part in module.split("."))
     )
 
 

@@ -21,7 +21,7 @@ from skillruntime.derive.interpreter.state import (
     follow,
 )
 from skillruntime.derive.interpreter.statements import STATEMENTS
-from skillruntime.derive.interpreter.trace import Trace
+from skillruntime.derive.interpreter.trace import Lost, Trace
 from skillruntime.derive.interpreter.words import Outcome, Word, Words
 
 __all__ = ["new_reading", "read_module", "trace_script"]
@@ -64,6 +64,9 @@ def trace_script(
         outcome.refused = True
     except (Returned, LoopLeft):
         outcome.refused = False
+    except Lost:
+        return outcome, state.steps
     if not outcome.refused:
-        trace.look_aside(state.module)
+        with suppress(Lost):
+            trace.look_aside(state.module)
     return outcome, state.steps

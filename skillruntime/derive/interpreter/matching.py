@@ -48,6 +48,7 @@ def _fits_sequence(state: State, patterns: list[ast.pattern], value: Any, node: 
     star = next((index for index, each in enumerate(patterns) if isinstance(each, ast.MatchStar)), None)
     if trace is not None and isinstance(value, Words):
         trace.expect(len(patterns) - (star is not None), len(value))
+        trace.outcome.takes_all = True
     # A sequence pattern fits by length first (PEP 634, "Sequence patterns").
     if len(value) != len(patterns) if star is None else len(value) < len(patterns) - 1:
         return False

@@ -10,7 +10,7 @@ from skillruntime.derive.interpreter.operators import ARITHMETIC, COMPARISONS, S
 from skillruntime.derive.interpreter.state import ScriptError, State, decide, doubting, evaluate
 from skillruntime.derive.interpreter.values import UNKNOWN, PathText, Scope, is_constant, is_open
 from skillruntime.derive.interpreter.word_operations import add, compare
-from skillruntime.derive.interpreter.words import Converted, Word, holds_words
+from skillruntime.derive.interpreter.words import Converted, Count, Word, holds_words
 
 __all__ = ["attempt", "binary", "binary_expression", "boolean_expression", "comparison", "unary_expression"]
 
@@ -82,6 +82,8 @@ def unary_expression(state: State, node: ast.UnaryOp, scope: Scope) -> Any:
         known = decide(state, value)
         return UNKNOWN if known is UNKNOWN else not known
     if isinstance(value, int | float):
+        if state.trace is not None and isinstance(value, Count):
+            state.trace.outcome.takes_all = True
         match node.op:
             case ast.USub():
                 return -value

@@ -25,8 +25,14 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHANGES = frozenset(("append", "update", "add", "extend", "pop", "clear", "insert", "remove", "setdefault"))
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.alias, ast.expr_context, ast.operator, ast.cmpop))
+_PLAIN_FIELDS = frozenset(
+    (
+        *("ctx", "op", "ops", "kind", "type_comment", "type_ignores", "conversion", "simple", "is_async", "level"),
+        *("id", "attr", "arg", "name", "names", "asname", "module", "rest", "kwd_attrs"),
+    )
+)
 _CHILDREN: dict[type, tuple[str, ...]] = {
-    kind: tuple(field for field in kind._fields if field not in ("ctx", "op", "ops", "kind", "type_comment"))
+    kind: tuple(field for field in kind._fields if field not in _PLAIN_FIELDS)
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST) and kind._fields and kind not in _LEAVES
 }
@@ -61,12 +67,11 @@ class Relevance:
         self.imports: dict[str, Symbol] = {}
         """What is imported anywhere in the module, by the local name."""
         self.argv: set[int] = set()
-        self.counted: set[int] = set()
-        """The uses of ``sys.argv`` for which further words change nothing: one word by its number, a test of how many.
-        """
         self.visited: set[int] = set()
         self.shown: dict[ast.AST, bool] = {}
         """Whether the calls and ends that were met show the usage: each trace meets them again."""
+        self.complaints: dict[int, bool] = {}
+        """The same for blocks that only complain."""
         self.texts: list[ast.expr] = []
         """The texts that may contain a usage line."""
         self.assignments: list[ast.Assign] = []
@@ -98,10 +103,6 @@ class Relevance:
         for name in self._changed:
             self.constants.pop(name, None)
 
-    def takes_by_number(self) -> bool:
-        """Whether the script looks at words only one by one, by their number, and at how many there are."""
-        return self.argv <= self.counted and not any("argv" in each.names for each in self._summaries.values())
-
     def matters(self, statement: ast.stmt, known: set[str], shared: set[str]) -> bool:
         """Whether *statement* must be followed.
 
@@ -126,9 +127,7 @@ class Relevance:
         if name not in self.functions:
             return frozenset()
         if name not in self._reach:
-            self._reach[name] = frozenset()  # for a function that calls itself
-            own = self._summaries[id(self.functions[name])].names
-            self._reach[name] = frozenset(own).union(*(self.reach(each) for each in own - {name}))
+            self._reach[name] = frozenset().union(*(each.names for each in self._followed_from(name)))
         return self._reach[name]
 
     def mentions(self, node: ast.stmt, names: set[str]) -> bool:
@@ -144,10 +143,18 @@ class Relevance:
         if name not in self._touching:
             # Most functions of a script compute; following them would cost a hundred times what their declarations
             # need.
-            self._touching[name] = False  # for a function that calls itself
-            summary = self._summaries[id(self.functions[name])]
-            self._touching[name] = summary.touches or any(self.touches(each) for each in summary.names - {name})
+            self._touching[name] = any(each.touches for each in self._followed_from(name))
         return self._touching[name]
+
+    def _followed_from(self, name: str) -> Iterator[_Summary]:
+        """Yield the summaries of the function *name*, of those that it mentions, of those that they mention, ..."""
+        pending, seen = [name], {name}
+        while pending:
+            summary = self._summaries[id(self.functions[pending.pop()])]
+            yield summary
+            further = (summary.names & self.functions.keys()) - seen
+            seen |= further
+            pending += further
 
     def _summarize(self, node: ast.stmt) -> _Summary:
         """Record what *node* and the statements in it mention, and what they say of the whole module."""
@@ -224,37 +231,29 @@ class Relevance:
             return last in _LAST_NAMES and dotted(function) in _TOUCHING
         elif kind is ast.Subscript:
             index = node.slice.left if isinstance(node.slice, ast.BinOp) else node.slice
-            # A negative index is an operation on a constant, and counts from the end.
-            if isinstance(index, ast.Constant) and isinstance(index.value, int) and index is node.slice:
-                self.counted.add(id(node.value))
             if isinstance(node.value, ast.Name) and not isinstance(node.ctx, ast.Load):
                 self._changed.add(node.value.id)
             elif isinstance(index, ast.Name):
                 self.counters.add(index.id)
-        elif kind is ast.Compare:
-            match node:
-                case ast.Compare(
-                    left=ast.Call(func=ast.Name(id="len"), args=[words]), comparators=[ast.Constant(value=int())]
-                ):
-                    self.counted.add(id(words))
         elif kind is ast.JoinedStr or isinstance(node.op, ast.Add):
             self.texts.append(node)
         return False
 
 
-_NOTED = frozenset((ast.Attribute, ast.Call, ast.Compare, ast.Subscript, ast.JoinedStr, ast.BinOp))
+_NOTED = frozenset((ast.Attribute, ast.Call, ast.Subscript, ast.JoinedStr, ast.BinOp))
 
 
 def nodes_of(node: ast.AST) -> Iterator[Any]:
-    """Yield *node* and all below it: `ast.walk`, in half the time."""
+    """Yield *node* and all below it but operators and the names of imports: `ast.walk`, in a third of the time."""
     pending: list[Any] = [node]
     while pending:
         node = pending.pop()
         yield node
-        for value in node.__dict__.values():
-            if type(value) is list:
-                pending += [each for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+        for field in _CHILDREN.get(node.__class__, ()):
+            value = getattr(node, field, None)
+            if value.__class__ is list:
+                pending += [each for each in value if each is not None]  # ``{**other}`` has no key
+            elif value is not None:
                 pending.append(value)
 
 

@@ -9,7 +9,7 @@ script's exceptions and exits, and skips statements that cannot matter to the wo
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,7 @@ from skillruntime.derive.interpreter.values import (
     Scope,
     same_value,
 )
-from skillruntime.derive.interpreter.words import Word, Words
+from skillruntime.derive.interpreter.words import Count, Word, Words
 
 __all__ = [
     "Exhausted",
@@ -201,18 +201,17 @@ def use(state: State, node: ast.expr | None, scope: Scope) -> Any:
     return value
 
 
-def follow(state: State, statements: Iterable[ast.stmt], scope: Scope) -> None:
+def follow(state: State, statements: list[ast.stmt], scope: Scope) -> None:
     """Follow *statements* in their order."""
-    pending = list(statements)
-    rules, trace = state.rules.statements, state.trace
+    rules, trace, early = state.rules.statements, state.trace, state.early
     if trace is not None:
-        state.steps -= len(pending)
-    for index, statement in enumerate(pending):
+        state.steps -= len(statements)
+    for index, statement in enumerate(statements):
         # A ``continue`` or ``break`` under an undecidable condition came before.
-        if state.early.round:  # a round of a loop may have ended: the rest of it may not be reached
-            state.early.round = False
-            perhaps(state, pending[index:], scope)
-            state.early.round = True
+        if early.round:  # a round of a loop may have ended: the rest of it may not be reached
+            early.round = False
+            perhaps(state, statements[index:], scope)
+            early.round = True
             return
         # ``name = None`` before a loop of options: without the flag it is what the script tests.
         is_kept = trace is None or (trace.by_hand and isinstance(statement, ast.Assign | ast.AnnAssign))
@@ -235,6 +234,9 @@ def decide(state: State, value: Any) -> Any:
     """Return whether *value* is true, or UNKNOWN."""
     if state.trace is not None and isinstance(value, Words):
         state.trace.expect(1, len(value))
+        return bool(value)
+    if state.trace is not None and isinstance(value, Count):
+        state.trace.outcome.takes_all = True
     # A word that is there is taken not to be empty; elsewhere both are followed.
     if state.trace is not None and state.trace.by_hand and isinstance(value, Word):
         return True

@@ -30,7 +30,7 @@ from skillruntime.derive.interpreter.state import (
     use,
 )
 from skillruntime.derive.interpreter.trace import Trace
-from skillruntime.derive.interpreter.usage_errors import gives_up, only_complains
+from skillruntime.derive.interpreter.usage_errors import gives_up
 from skillruntime.derive.interpreter.values import (
     UNKNOWN,
     BoundMethod,
@@ -183,7 +183,7 @@ def _if(state: State, node: ast.If, scope: Scope) -> None:
         fork(state, node, scope, [_block(state, each, scope) for each in (node.body, node.orelse)])
         return
     chosen, other = (node.body, node.orelse) if known else (node.orelse, node.body)
-    if state.trace is not None and only_complains(chosen, instead=other):
+    if state.trace is not None and state.trace.only_complains(chosen, instead=other):
         state.trace.usage_shown = True
     follow(state, chosen, scope)
 
@@ -388,7 +388,7 @@ def _text(kind: ClassValue, name: str, value: Any) -> Any:
 
 
 def _is_auto(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "auto"
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "auto"
 
 
 def _leaves(statement: ast.stmt) -> bool:
@@ -396,9 +396,11 @@ def _leaves(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Return | ast.Raise | ast.Continue | ast.Break):
         return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        name = ast.unparse(statement.value.func)
+        function = statement.value.func
         # ``parser.error()`` and ``ctx.exit()`` end the script too.
-        return name in ("sys.exit", "exit", "quit", "os._exit") or name.endswith((".exit", ".error"))
+        if isinstance(function, ast.Attribute) and function.attr in ("exit", "error"):
+            return True
+        return dotted(function) in ("exit", "quit", "os._exit")
     return False
 
 

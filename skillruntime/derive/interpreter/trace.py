@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NoReturn
 
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.relevance import Relevance
-from skillruntime.derive.interpreter.usage_errors import shows_usage
+from skillruntime.derive.interpreter.usage_errors import only_complains, shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN, Scope
 from skillruntime.derive.interpreter.words import Converted, Count, Head, Outcome, Role, Word, Words, holds_words
 
-__all__ = ["Trace"]
+__all__ = ["Lost", "Trace"]
 
 _LIST_NAMES = ("args", "argv", "arguments", "words")
 """Usual names of the whole list, which say nothing about the words in it."""
+
+
+class Lost(Exception):  # noqa: N818 - control flow
+    """The words cannot be followed any further."""
 
 
 class Trace:
@@ -26,7 +30,7 @@ class Trace:
         self.by_hand = by_hand
         """Whether loops are followed that take options apart: a word means what those before it say."""
         self.number = len(words) - 1
-        self.outcome = Outcome()
+        self.outcome = words.outcome = Outcome()
         self.usage_shown = False
         self.known: set[str] = {"argv"}
         """Names that hold something known: a statement that mentions none of them is skipped."""
@@ -37,9 +41,10 @@ class Trace:
         self.nested: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         """Functions defined inside others that mention words."""
 
-    def lose(self, reason: str, node: ast.AST) -> None:
-        """Record that the words cannot be followed beyond *node*."""
+    def lose(self, reason: str, node: ast.AST) -> NoReturn:
+        """Record that the words cannot be followed beyond *node*, and end the trace: nothing else counts any more."""
         self.outcome.lost.append(Unread("arguments", reason, getattr(node, "lineno", None)))
+        raise Lost
 
     def shows_usage(self, node: ast.AST) -> bool:
         """Whether the text at *node* says how the script is used."""
@@ -47,6 +52,13 @@ class Trace:
         if node not in known:
             known[node] = shows_usage(node)
         return known[node]
+
+    def only_complains(self, body: list[ast.stmt], *, instead: list[ast.stmt]) -> bool:
+        """Whether *body*, a block of the script, only prints a complaint and ends."""
+        known = self.relevance.complaints
+        if id(body) not in known:
+            known[id(body)] = only_complains(body, instead=instead)
+        return known[id(body)]
 
     def touch(self, value: Any, node: ast.AST) -> Role | None:
         """Record that a word is used at *node*, or each word of a container."""
@@ -100,10 +112,12 @@ class Trace:
             return True
         return not self.shared.isdisjoint(self.relevance.reach(name))
 
-    def pass_on(self, values: list[Any], node: ast.AST, receiver: str, *, harmless: bool = False) -> None:
-        """Record that *values* are passed to *receiver*, whose source is not available."""
+    def pass_on(self, values: list[Any], node: ast.AST, receiver: str = "", *, harmless: bool = False) -> None:
+        """Record that *values* are passed to *receiver*, or what *node* calls, whose source is not available."""
         for each in values:
             if isinstance(each, Words) and not harmless:
+                # Writing a node out takes longer than all else, so only one that is shown is.
+                receiver = receiver or (ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function")
                 self.lose(f"the words are passed on to {receiver}", node)
             else:
                 self.touch(each, node)

@@ -67,6 +67,9 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
     match name:
         case "builtins.len" if isinstance(first, Words):
             return Count(len(first))
+        case _ if any(isinstance(each, Words | Count) for each in values):
+            trace.outcome.takes_all = True
+    match name:
         case "builtins.len" if isinstance(first, list | tuple | dict):
             return len(first)
         # The script advances an iterator over the words at places that cannot be counted.
@@ -74,7 +77,6 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             if trace.by_hand:
                 return Remaining(first)
             trace.lose(BY_HAND, node)
-            return UNKNOWN
         case "builtins.next" if isinstance(first, Remaining):
             if first:
                 return item(trace, [first.pop(0)], 0, node)
@@ -121,7 +123,6 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
         # ``re.match(r"--(\w+)=(.*)", word)``.
         case "re.match" | "re.fullmatch" if isinstance(first, str) and first.lstrip("^(").startswith("-"):
             trace.lose(OPTIONS_BY_HAND, node)
-            return UNKNOWN
         case _ if name in _CONVERTERS and isinstance(first, Word | Converted):
             return _converted(state, first, _CONVERTERS[name], node)
     trace.pass_on([*values, *named.values()], node, name.removeprefix("builtins."), harmless=name in _HARMLESS)
@@ -135,7 +136,6 @@ def _getopt(trace: Trace, words: Words, declared: list[Any], node: ast.AST, *, i
     long = [long] if isinstance(long, str) else long
     if not isinstance(short, str) or not isinstance(long, list | tuple) or not all(isinstance(e, str) for e in long):
         trace.lose("the options that getopt is given are computed", node)
-        return UNKNOWN
     takes = {f"-{letter}": colon == ":" for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", short)}
     takes |= {f"--{each.rstrip('=')}": each.endswith("=") for each in long}
     for flag in takes:
@@ -264,8 +264,7 @@ def _of_text(word: Word, name: str, values: list[Any]) -> Any:
 def _used(state: State, receiver: Any, values: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     assert state.trace is not None
     state.trace.touch(receiver, node)
-    shown = ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function"
-    state.trace.pass_on([*values, *named.values()], node, shown)
+    state.trace.pass_on([*values, *named.values()], node)
     return UNKNOWN
 
 
@@ -307,10 +306,8 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
     # Another reader of ``sys.argv`` would see the change.
     if items is trace.words:
         trace.lose("the script changes sys.argv", node)
-        return UNKNOWN
     if state.uncertain and isinstance(items, Words):
         trace.lose("whether a word is taken out depends on a condition", node)
-        return UNKNOWN
     return _changed(state, items, name, values, node)
 
 
@@ -335,6 +332,7 @@ def _changed(state: State, items: list[Any], name: str, values: list[Any], node:
             place = -1 if first is None else first
             if isinstance(items, Words):
                 trace.expect(place + 1 if place >= 0 else 0, len(items))
+                trace.outcome.takes_all |= place < 0
             if not -len(items) <= place < len(items):
                 raise ScriptError("IndexError")
             trace.touch(items[place], node)

@@ -77,6 +77,7 @@ def equal(trace: Trace, left: Any, right: Any, node: ast.AST) -> Any:
         if not isinstance(left, list) or not isinstance(right, list):
             return False
         trace.expect(len(right), len(left))
+        trace.outcome.takes_all = True
         return False if len(left) != len(right) else UNKNOWN if left else True
     try:
         return bool(left == right)
@@ -115,7 +116,8 @@ def _is_in(trace: Trace, left: Any, right: Any, node: ast.AST) -> Any:
     is_words = isinstance(right, Words) or (isinstance(right, list) and any(isinstance(each, Word) for each in right))
     if isinstance(left, str) and is_words:  # ``"--dark" in sys.argv``: a flag that may be anywhere
         trace.outcome.flags.setdefault(left, False)
-        return any(plain_text(each) == left for each in right)
+        # Further words are other ones: a copy is looked through.
+        return any(plain_text(each) == left for each in right[:])
     # ``"=" in word``: a word without a text of its own is a plain one.
     if isinstance(left, str) and isinstance(right, Word) and trace.by_hand and left in ("=", ":"):
         return right.text is not None and left in right.text
@@ -153,6 +155,7 @@ def add(trace: Trace, op: ast.operator, left: Any, right: Any, node: ast.AST) ->
 
 def item(trace: Trace, value: Any, index: Any, node: ast.AST) -> Any:
     """Return ``value[index]`` where *value* holds words, or is a list or a table; raises the script's error."""
+    trace.outcome.takes_all |= _counts_from_end(index)
     if isinstance(value, list | tuple) and isinstance(index, int):
         if isinstance(value, Words):
             trace.expect(index + 1 if index >= 0 else 0, len(value))
@@ -171,15 +174,21 @@ def item(trace: Trace, value: Any, index: Any, node: ast.AST) -> Any:
     return UNKNOWN
 
 
+def _counts_from_end(index: Any) -> bool:
+    """Whether *index* means another word where there are more of them."""
+    return isinstance(index, Count) or (isinstance(index, int) and index < 0)
+
+
 def part(trace: Trace, value: Any, bounds: list[Any], node: ast.AST) -> Any:
     """Return the slice of *value* with these *bounds*, where it holds words."""
     if isinstance(value, list | tuple) and all(each is None or isinstance(each, int) for each in bounds):
+        trace.outcome.takes_all |= any(map(_counts_from_end, bounds))
         if isinstance(value, Words):
             for each in bounds[:2]:
                 if isinstance(each, int) and each >= 0:
                     trace.expect(each, len(value))
         found = value[slice(*bounds)]
-        return Words(found) if isinstance(value, Words) else found
+        return Words(found, value.outcome) if isinstance(value, Words) else found
     if isinstance(value, Words):
         trace.lose(BY_HAND, node)
     if (

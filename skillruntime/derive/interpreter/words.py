@@ -6,6 +6,7 @@ text that equals none of the script's own literals. How many there are is known.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +32,20 @@ class Word:
 
 
 class Words(list[Any]):
-    """``sys.argv`` or a part of it; a list of another number of words is possible wherever this one is."""
+    """``sys.argv`` or a part of it; a list of another number of words is possible wherever this one is.
+
+    Going through all of them is recorded in *outcome*: what a script does that takes words by their number, and tests
+    how many there are, is the same for any further words.
+    """
+
+    def __init__(self, words: Iterable[Any] = (), outcome: Outcome | None = None) -> None:
+        super().__init__(words)
+        self.outcome = outcome
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.outcome is not None:
+            self.outcome.takes_all = True
+        return super().__iter__()
 
 
 class Remaining(Words):
@@ -76,7 +90,8 @@ class Outcome:
     true where the word after it is taken; ``dashes`` are the places that are tested for leading dashes, and for which.
     ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last,
     ``found`` what a table held for each key that was looked up. ``prefixes`` are the texts such as ``--size=`` that a
-    word is tested to start with.
+    word is tested to start with. ``takes_all`` says that further words may change the outcome, though it has as many as
+    were asked for.
     """
 
     refused: bool = False
@@ -86,6 +101,7 @@ class Outcome:
     dashes: dict[int | str, str] = field(default_factory=dict)
     lost: list[Unread] = field(default_factory=list)
     asked: int = 0
+    takes_all: bool = False
     bound: dict[tuple[str, str], Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
     prefixes: dict[str, None] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -19,6 +20,7 @@ from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.readers.argparse_model import ParserModel
+from skillruntime.derive.readers.source_words import line_start, lines_with, times_assigned, words_in
 
 __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
 
@@ -26,10 +28,6 @@ __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands"
 _NAMESPACE = re.compile(r"[ \t]*\(?(\w+)(?:[ ]*,[ ]*\w+)?\)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
 _ALIAS = re.compile(r"[ \t]*(\w+)[ ]*=[ ]*\w+\.(\w+)[ ]*$", re.MULTILINE)
 _ASSIGNED = re.compile(r"(\w+)[ ]*[-+*/|&]?=(?!=)")
-_WRITTEN = re.compile(r"[ ]*(?:[-+*/|&]|:[^=\n]{1,200})?=(?!=)")
-_LINE_LIMIT = 1_000
-"""Characters before a call that are read as its line."""
-
 _CONDITIONS_LIMIT = 40
 """Conditions before a test that are examined with it."""
 
@@ -44,14 +42,18 @@ _ALTERNATIVES_LIMIT = 32
 _Missing = frozenset[str] | None
 """Arguments that are all missing; None where the alternative depends on something else."""
 
+_HOLDERS = (ast.If, ast.For, ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.With)
+"""Statements in which a script may refuse."""
+
 _Given = Callable[[ast.expr], str | None]
 """The argument whose value an expression is."""
 
-_COLLECTED = (
-    r"^[ \t]*(?:(\w+) = \[[^\n]{{0,200}} if (?:not )?[^\n]{{0,200}}\b(?:{0})\b[^\n]{{0,200}}\]"
-    r"|(\w*(?:error|problem|missing|issue|invalid)\w*) = \w+\((?:{0})\))[ \t]*$"
+_COLLECTED = re.compile(
+    r"[ \t]*(?:(\w+) = \[[^\n]{0,400} if (?:not )?[^\n]{0,400}\]"
+    r"|(\w*(?:error|problem|missing|issue|invalid)\w*) = \w+\((\w+)\))[ \t]*$",
+    re.MULTILINE,
 )
-"""What is wrong with the arguments, collected before it is tested."""
+"""A line that collects what is wrong with the arguments, before that is tested."""
 
 
 @dataclass(slots=True)
@@ -75,24 +77,29 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
     returned = [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each)]
     names: set[str] = set()
     for called in ("parse_args", "parse_known_args", *returned):
-        for start in _words_in(text, called):
+        for start in words_in(text, called):
             is_called = text.startswith("(", start + len(called))
-            if is_called and (assigned := _NAMESPACE.match(text, _line_start(text, start), start)):
+            if is_called and (assigned := _NAMESPACE.match(text, line_start(text, start), start)):
                 names.add(assigned[1])
     if not names:
         return Demanded()
     filled: set[str] = set()
     copies: dict[str, str] = {}
+    collected: set[str] = set()
     for owner in names:
-        for start in _words_in(text, owner):
+        for start in words_in(text, owner):
+            # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
+            line = line_start(text, start)
+            if (listed := _COLLECTED.match(text, line)) and (listed[3] == owner or " if " in text[line:start]):
+                collected.add(listed[1] or listed[2])
             if not text.startswith(".", start + len(owner)):
                 continue
             if assigned := _ASSIGNED.match(text, start + len(owner) + 1):
                 filled.add(assigned[1])
-            if copied := _ALIAS.match(text, _line_start(text, start)):
+            if copied := _ALIAS.match(text, line):
                 copies[copied[1]] = copied[2]
     # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
-    aliases = {alias: name for alias, name in copies.items() if _times_assigned(text, alias) == 1}
+    aliases = {alias: name for alias, name in copies.items() if times_assigned(text, alias) == 1}
     every: list[str] = []
     # ``default=None`` is argparse's own.
     for asked in parser.asked:
@@ -100,8 +107,9 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
         long = next((each for each in flags if len(each) > 1), flags[0] if flags else "")
         every.append(str(asked.named.get("dest", long)))
         # A switch holds False until it is given, as an option holds None.
-        is_switch = asked.named.get("action") == "store_true" and not asked.named.get("default")
-        is_plain = asked.named.get("action") in (None, "store", "append") and asked.named.get("default") is None
+        action, default = asked.named.get("action"), asked.named.get("default")
+        is_switch = action == "store_true" and default is not UNKNOWN and not default
+        is_plain = action in (None, "store", "append") and default is None
         if not (is_switch or is_plain):
             filled |= {str(asked.named["dest"])} if "dest" in asked.named else set(flags)
     filled |= parser.defaults.keys()
@@ -121,43 +129,18 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
                 return name if owner in names and isinstance(name, str) else None
         return None
 
-    owners = "|".join(re.escape(each) for each in names)
-    # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
-    collected = re.findall(_COLLECTED.format(owners), text, re.MULTILINE)
-    found = Demanded([], [], given, (copies.keys() - aliases.keys()) | {one or other for one, other in collected})
-    found.groups = _groups(tree.body, given, filled, every, found.others)
+    found = Demanded([], [], given, (copies.keys() - aliases.keys()) | collected)
+    # A function that mentions none of them refuses for other reasons.
+    lines = sorted({line for word in (*names, *copies, *collected) for line in lines_with(text, word)})
+    body = [each for each in tree.body if not isinstance(each, ast.FunctionDef) or _holds_line(each, lines)]
+    found.groups = _groups(body, given, filled, every, found.others)
     return found
 
 
-def _words_in(text: str, word: str) -> Iterator[int]:
-    """Yield where *word* begins in *text*: an expression that tries each position of a script takes as long as Python's
-    parser.
-    """
-    start = text.find(word)
-    while start >= 0:
-        end = start + len(word)
-        if not (_is_inside(text, start - 1) or _is_inside(text, end)):
-            yield start
-        start = text.find(word, end)
-
-
-def _is_inside(text: str, index: int) -> bool:
-    """Whether the character at *index* belongs to a name."""
-    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
-
-
-def _line_start(text: str, index: int) -> int:
-    """Return where the line of *index* begins, or a statement that is not as long as a line of data."""
-    return text.rfind("\n", max(index - _LINE_LIMIT, 0), index) + 1 or max(index - _LINE_LIMIT, 0)
-
-
-def _times_assigned(text: str, name: str) -> int:
-    """Return how often something is assigned to *name*, annotated or not."""
-    count = end = 0
-    for start in _words_in(text, name):
-        if start >= end and (written := _WRITTEN.match(text, start + len(name))):
-            count, end = count + 1, written.end()
-    return count
+def _holds_line(node: ast.FunctionDef, lines: list[int]) -> bool:
+    """Whether one of *lines*, in their order, is in *node*."""
+    index = bisect_left(lines, node.lineno)
+    return index < len(lines) and lines[index] <= (node.end_lineno or 0)
 
 
 def without_proof(command: Command, found: Demanded) -> list[Unread]:
@@ -177,9 +160,10 @@ def without_proof(command: Command, found: Demanded) -> list[Unread]:
     missing = {name for name, value in values.items() if value is None}
     unread = []
     for test in found.others:
-        mentioned = {name for node in ast.walk(test) if isinstance(node, ast.expr) and (name := found.given(node))}
-        counts = any(isinstance(node, ast.Call) and dotted(node.func) == "len" for node in ast.walk(test))
-        copies = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)} & found.copied
+        nodes = [node for node in nodes_of(test) if isinstance(node, ast.expr)]
+        mentioned = {name for node in nodes if (name := found.given(node))}
+        counts = any(isinstance(node, ast.Call) and dotted(node.func) == "len" for node in nodes)
+        copies = {node.id for node in nodes if isinstance(node, ast.Name)} & found.copied
         names = sorted(mentioned if counts else mentioned & missing) or sorted(copies)
         if names and _holds(test, found.given, values) is not False:
             unread.append(Unread(", ".join(names), f"`{ast.unparse(test)[:80]}` ends the script, and may hold"))
@@ -336,6 +320,8 @@ def _with_constant(node: Any, name: str, item: ast.expr) -> Any:
 
 def _may_refuse(statement: ast.stmt) -> bool:
     """Whether `_refused` finds something in *statement*."""
+    if not isinstance(statement, _HOLDERS):  # most statements
+        return False
     match statement:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
             return any(map(_may_refuse, inner))
@@ -350,7 +336,6 @@ def _may_refuse(statement: ast.stmt) -> bool:
             | ast.With(body=inner)
         ):
             return any(map(_may_refuse, inner))
-    return False
 
 
 def _chain(statement: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:

@@ -39,7 +39,7 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
     command = Command("places", description or first_paragraph(ast.get_docstring(tree)))
     if not source.argv and not _imports_argv(tree):
         return None
-    study = Study(_tracer(source, STEPS_LIMIT), by_number=source.takes_by_number())
+    study = Study(_tracer(source, STEPS_LIMIT))
     try:
         found = study.level(())
         if aside := source.argv - source.visited:
@@ -67,7 +67,7 @@ def _left_to_environment(source: Relevance) -> list[Unread]:
     names = {
         target.id
         for each in source.assignments
-        if "argv" in (written := ast.unparse(each.value)) and "env" in written.lower()
+        if "argv" in (written := " ".join(_words_of(each.value))) and "env" in written.lower()
         for target in each.targets
         if isinstance(target, ast.Name)
     }
@@ -79,8 +79,17 @@ def _left_to_environment(source: Relevance) -> list[Unread]:
         for each in nodes_of(source.tree)
         if isinstance(each, ast.If) and exits_with_error(each.body)
         for name in sorted(names)
-        if re.search(rf"\b{name}\b", ast.unparse(each.test))
+        if name in _words_of(each.test)
     ][:1]
+
+
+def _words_of(node: ast.AST) -> set[str]:
+    """Return the names and texts in *node*; writing it out takes ten times as long."""
+    found = (
+        getattr(each, "id", None) or getattr(each, "attr", None) or getattr(each, "value", None)
+        for each in nodes_of(node)
+    )
+    return {each for each in found if isinstance(each, str)}
 
 
 def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable[[list[Word]], Outcome]:

@@ -56,14 +56,10 @@ class _Calls:
 
 
 class Study:
-    """All traces of one script, of which *trace* gives the outcome of a command line.
+    """All traces of one script, of which *trace* gives the outcome of a command line."""
 
-    *by_number* says that it looks at words one by one, by their number, and at how many there are.
-    """
-
-    def __init__(self, trace: Callable[[list[Word]], Outcome], *, by_number: bool) -> None:
+    def __init__(self, trace: Callable[[list[Word]], Outcome]) -> None:
         self._trace = trace
-        self._by_number = by_number
         self._known: dict[Fixed, _Calls] = {}
 
     def level(self, fixed: Fixed) -> Command:
@@ -120,8 +116,8 @@ class Study:
         known = dict(fixed)
         outcomes: list[Outcome] = []
         asked = 0
-        # Two words beyond the largest number that the script tests for show whether more are read; a script that takes
-        # each word by its number reads none of them.
+        # Two words beyond the largest number that the script tests for show whether more are read. Where no trace could
+        # see them, they need not be tried: most scripts take each word by its number.
         for number in range(first, WORDS_LIMIT + 3):
             outcome = self._trace([Word(place, known.get(place)) for place in range(number + 1)])
             outcomes.append(outcome)
@@ -129,7 +125,7 @@ class Study:
             # ``while len(args) < n`` asks for one more each time.
             if asked > WORDS_LIMIT:
                 break
-            if self._by_number and number >= asked:
+            if number >= asked and not outcome.takes_all:
                 outcomes += [outcome] * (asked + 2 - number)
                 number = asked + 2
             if number >= asked + 2:
@@ -294,7 +290,11 @@ class Study:
             return {}
         roles: dict[str, list[Role]] = {flag: [] for flag, takes in shown.items()}
         takes = dict(shown)
-        for number, outcome in calls.accepted.items():
+        accepted = calls.accepted
+        for number, outcome in accepted.items():
+            # The same outcome for more words: they are not looked at.
+            if outcome is accepted.get(number - 1):
+                continue
             for group in [[flag] for flag in shown] + ([list(shown)] if len(shown) > 1 else []):
                 with_flags = self._trace(self._words(fixed, number, group, takes))
                 for flag in group:
@@ -307,7 +307,7 @@ class Study:
                 for flag in group:
                     if takes[flag]:
                         roles[flag].append(with_flags.roles.get(flag, Role()))
-        read = {use for outcome in calls.accepted.values() for role in outcome.roles.values() for use in role.reads}
+        read = {use for outcome in accepted.values() for role in outcome.roles.values() for use in role.reads}
         if any(not read.isdisjoint(each.reads) for flag in shown if takes[flag] for each in roles[flag]):
             raise Undecided("a flag may be where a word is read by its position")
         if any(len({frozenset(each.reads) for each in roles[flag]}) > 1 for flag in shown if takes[flag]):

@@ -34,8 +34,8 @@ __all__ = ["read_python"]
 UNDECLARED_LIMIT = 100_000
 """Characters of a script that is read for its use of ``sys.argv`` or stdin; a longer one is a program, or generated."""
 
-_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "absl", "tap", "cyclopts")
-_FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_UNREAD_LIBRARIES)})")
+_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "absl", "tap", "cyclopts")
+_FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
 _PROGRAMS = frozenset(
@@ -54,20 +54,14 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     may_parse = names_argparse and _PARSES_WORDS.search(text) is not None
     may_parse = may_parse or (neighbours is not None and "parse_args(" in text)
     is_decorated = ("click" in text or "typer" in text) and _DECORATED.search(text) is not None
-    is_declared = may_parse or is_decorated
+    has_optparse = "optparse" in text and "OptionParser" in text
+    has_docopt = "docopt(" in text
+    is_declared = may_parse or is_decorated or has_optparse or has_docopt
     # Nothing below reads a module without one of these, so it need not be parsed.
     uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
-    has_docopt = "docopt(" in text
-    if (
-        not is_declared
-        and not has_docopt
-        and "OptionParser" not in text
-        and (len(text) > UNDECLARED_LIMIT or not uses_words)
-    ):
+    if not is_declared and "OptionParser" not in text and (len(text) > UNDECLARED_LIMIT or not uses_words):
         return None
-    has_optparse = "optparse" in text and "OptionParser" in text
-    is_foreign = _FOREIGN.search(text) is not None
-    if is_foreign and not is_declared and not has_optparse and not has_docopt:
+    if not is_declared and _imports_library(text):
         return None
     tree = parse_module(text)
     if tree is None:
@@ -81,7 +75,7 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if has_docopt and (reading := read_docopt(tree)) is not None:
         return reading
-    if is_foreign:
+    if is_declared and _imports_library(text):
         return None
     if "sys.stdin" in text and "json.load" in text and (reading := read_stdin(tree)) is not None:
         return reading
@@ -93,6 +87,11 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     if (other := _starts_other(tree, neighbours)) is not None:
         command.unread.append(Unread("arguments", f"{ast.unparse(other.func)} may read the command line", other.lineno))
     return Reading(command, "none", "medium")
+
+
+def _imports_library(text: str) -> bool:
+    """Whether the script imports a library that declares arguments; most name none, which a plain search finds out."""
+    return any(name in text for name in _LIBRARIES) and _FOREIGN.search(text) is not None
 
 
 def _starts_other(tree: ast.Module, neighbours: Neighbours | None) -> ast.Call | None:
