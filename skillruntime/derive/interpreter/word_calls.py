@@ -84,6 +84,15 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
         # ``args[i + 1]`` in a Node script: undefined where there is none.
         case "node.item" if isinstance(first, list) and isinstance(values[1], int):
             return item(trace, first, values[1], node) if -len(first) <= values[1] < len(first) else None
+        case "node.item" if isinstance(first, dict):
+            try:
+                return entry(trace, first, values[1], node)
+            except ScriptError:
+                return None
+        case "node.isInteger" if isinstance(first, Converted):
+            role = trace.outcome.role(first.word.place)
+            role.kinds = {"integer" if each == "number" else each for each in role.kinds}
+            return True
         # A word that is converted is assumed to be a number: one that is not would be refused.
         case "node.isNaN" | "node.isFinite" if isinstance(first, Converted):
             return name == "node.isFinite"

@@ -6,6 +6,7 @@ text that equals none of the script's own literals. How many there are is known.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +77,7 @@ class Outcome:
     true where the word after it is taken; ``dashes`` are the places that are tested for leading dashes, and for which.
     ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last,
     ``found`` what a table held for each key that was looked up. ``prefixes`` are the texts such as ``--size=`` that a
-    word is tested to start with.
+    word is tested to start with. ``doubts`` are the undecided conditions of which one side refuses the command line.
     """
 
     refused: bool = False
@@ -88,6 +89,7 @@ class Outcome:
     asked: int = 0
     bound: dict[tuple[str, str], Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
+    doubts: dict[ast.AST, None] = field(default_factory=dict)
     prefixes: dict[str, None] = field(default_factory=dict)
 
     def role(self, place: int | str) -> Role:

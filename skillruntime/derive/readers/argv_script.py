@@ -17,6 +17,7 @@ from skillruntime.derive.interpreter.relevance import Relevance, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted
 from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.words import Outcome, Word
+from skillruntime.derive.readers.argv_doubts import not_understood
 from skillruntime.derive.readers.argv_options import read_options
 from skillruntime.derive.readers.argv_places import Undecided
 from skillruntime.derive.readers.argv_study import Study
@@ -39,16 +40,19 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
     command = Command("places", description or first_paragraph(ast.get_docstring(tree)))
     if not source.argv and not _imports_argv(tree):
         return None
-    study = Study(_tracer(source, STEPS_LIMIT), by_number=source.takes_by_number())
+    seen: list[Outcome] = []
+    study = Study(_tracer(source, STEPS_LIMIT, seen), by_number=source.takes_by_number())
     try:
         found = study.level(())
         if aside := source.argv - source.visited:
             line = next(each.lineno for each in nodes_of(tree) if id(each) in aside and isinstance(each, ast.expr))
             raise Undecided("sys.argv is used where the script cannot be followed", line)
     except (Undecided, Exhausted) as end:
-        with_options = _with_options(source)
+        seen.clear()
+        with_options = _with_options(source, seen)
         if with_options is not None:
             with_options.description = command.description
+            with_options.unread += not_understood(source, seen)
             return Reading(_with_usage(with_options, _usage_of(source)), framework, "low")
         reason = (
             end.unread if isinstance(end, Undecided) else Unread("arguments", "the script is too long to be followed")
@@ -57,7 +61,7 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
         command.least_words = study.least()
     else:
         found.description = command.description
-        found.unread += _left_to_environment(source)
+        found.unread += _left_to_environment(source) or not_understood(source, seen)
         command = _with_usage(found, _usage_of(source))
     return Reading(command, framework, "low")
 
@@ -83,8 +87,13 @@ def _left_to_environment(source: Relevance) -> list[Unread]:
     ][:1]
 
 
-def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable[[list[Word]], Outcome]:
-    """Return a function that traces the script on a command line, on each one once, with *steps* for all of them."""
+def _tracer(
+    source: Relevance, steps: int, seen: list[Outcome], *, by_hand: bool = False
+) -> Callable[[list[Word]], Outcome]:
+    """Return a function that traces the script on a command line, on each one once, with *steps* for all of them.
+
+    The outcomes are added to *seen*.
+    """
     left = steps
     known: dict[tuple[object, ...], Outcome] = {}
 
@@ -96,6 +105,7 @@ def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable
         )
         if said not in known:
             known[said], left = trace_script(source, words, left, by_hand=by_hand)
+            seen.append(known[said])
         if lost := known[said].lost:
             raise Undecided(lost[0].reason, lost[0].line)
         return known[said]
@@ -103,11 +113,11 @@ def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable
     return trace
 
 
-def _with_options(source: Relevance) -> Command | None:
+def _with_options(source: Relevance, seen: list[Outcome]) -> Command | None:
     """Return the options that the script takes apart by hand; None where the traces do not decide it."""
     source.visited.clear()
     try:
-        found = read_options(_tracer(source, OPTION_STEPS_LIMIT, by_hand=True))
+        found = read_options(_tracer(source, OPTION_STEPS_LIMIT, seen, by_hand=True))
     except (Undecided, Exhausted):
         return None
     return None if source.argv - source.visited else found
