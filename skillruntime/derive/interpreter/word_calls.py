@@ -111,7 +111,8 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return UNKNOWN if len(found) > ROUNDS else [Count(each) for each in found]
         case "builtins.map" if len(values) == 2 and isinstance(values[1], list):
             kind = _CONVERTERS.get(getattr(values[0], "name", ""))
-            return [_converted(state, each, kind, node) for each in values[1]]
+            made = [_converted(state, each, kind, node) for each in values[1]]
+            return Words(made) if isinstance(values[1], Words) else made
         # A word is a text already.
         case "builtins.str" if isinstance(first, Word):
             return first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.relevance import Relevance, dotted, nodes_of
@@ -68,15 +68,18 @@ def not_understood(source: Relevance, outcomes: list[Outcome]) -> list[Unread]:
     given = {name for each in outcomes for role in each.roles.values() for _, name in role.names}
     lists = {name for each in outcomes for (_, name), value in each.bound.items() if isinstance(value, Words)}
     names = given | lists | {"argv"}
+    assignments = [each for each in nodes_of(source.tree) if isinstance(each, ast.Assign)]
+    looks = _LOOKS | {name for name, each in source.functions.items() if _calls(each) <= _LOOKS}
     for _ in range(_ROUNDS):
         before = len(names)
-        for each in source.assignments:
-            if _looks_at(each.value, names):
-                names |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+        for each in assignments:
+            if _looks_at(each.value, names, looks):
+                targets = (inner for target in each.targets for inner in nodes_of(target))
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
         if len(names) == before:
             break
     for test, operand in tests.items():
-        if not _is_known(operand, given, lists) and _looks_at(operand, names):
+        if not _is_known(operand, given, lists) and _looks_at(operand, names, looks):
             shown = ast.unparse(test).replace("node.", "")[:60]
             name = next((each.id for each in nodes_of(test) if isinstance(each, ast.Name) and each.id in names), "word")
             name = "word" if name in ("argv", "args", "sys") else name
@@ -133,16 +136,15 @@ def _is_wide(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or dotted(handler.type).rpartition(".")[2] in ("Exception", "OSError", "IOError")
 
 
-def _looks_at(node: ast.expr, names: set[str]) -> bool:
+def _looks_at(node: ast.expr, names: set[str], looks: Set[str]) -> bool:
     """Whether *node* mentions one of *names*, and calls nothing that looks further than at a text."""
-    mentions = False
-    for each in nodes_of(node):
-        if isinstance(each, ast.Call):
-            function = each.func
-            last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            if last not in _LOOKS:
-                return False
-        mentions |= (isinstance(each, ast.Name) and each.id in names) or (
-            isinstance(each, ast.Attribute) and each.attr == "argv"
-        )
-    return mentions
+    mentions = any(
+        (isinstance(each, ast.Name) and each.id in names) or (isinstance(each, ast.Attribute) and each.attr == "argv")
+        for each in nodes_of(node)
+    )
+    return mentions and _calls(node) <= looks
+
+
+def _calls(node: ast.AST) -> set[str]:
+    functions = [each.func for each in nodes_of(node) if isinstance(each, ast.Call)]
+    return {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in functions}

@@ -110,6 +110,12 @@ def _find(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
     return None if found is None else called("node.item", [found, ast.Constant(0)])
 
 
+def _function(node: ast.expr) -> ast.expr:
+    """Return what ``.map(Number)`` calls."""
+    known = FUNCTIONS.get(ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else None
+    return node if known is None else ast.parse(known, mode="eval").body
+
+
 def _includes(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
     return ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None
 
@@ -139,7 +145,7 @@ LIST_METHODS: dict[str, Callable[[ast.expr, list[ast.expr]], ast.expr | None]] =
     "join": lambda owner, given: ast.Call(
         ast.Attribute(given[0] if given else ast.Constant(","), "join", ast.Load()), [owner], []
     ),
-    "map": lambda owner, given: called("map", [given[0], owner]) if len(given) == 1 else None,
+    "map": lambda owner, given: called("map", [_function(given[0]), owner]) if len(given) == 1 else None,
 }
 
 
