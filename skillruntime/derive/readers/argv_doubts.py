@@ -17,7 +17,19 @@ _ROUNDS = 4
 # Functions and methods that only look at a text. What a file, a server or a program says is not a demand on a word.
 _LOOKS = frozenset(
     (
-        *("match", "fullmatch", "search", "test", "exec", "compile", "split", "rsplit", "partition", "startswith"),
+        *(
+            "match",
+            "fullmatch",
+            "search",
+            "test",
+            "exec",
+            "compile",
+            "split",
+            "rsplit",
+            "partition",
+            "rpartition",
+            "startswith",
+        ),
         *("endswith", "endsWith", "lower", "upper", "strip", "isdigit", "isnumeric", "isalpha", "isalnum", "charAt"),
         *("len", "int", "float", "str", "list", "map", "filter", "some", "every", "all", "any", "item", "isNaN"),
         *("isFinite", "isInteger", "Number", "parseInt", "Date", "parse", "getTime", "URL", "URLSearchParams"),
