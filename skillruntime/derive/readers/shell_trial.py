@@ -64,9 +64,16 @@ class _Script:
     """The literals that each word was compared with, in any run."""
     patterns: dict[int, dict[str, None]] = field(default_factory=dict)
     """The regular expressions, likewise."""
+    known: dict[tuple[tuple[Value, ...], bool], _Outcome] = field(default_factory=dict)
 
     def follow(self, words: list[Value], sorted_words: list[Value] | None = None, *, wholly: bool = False) -> _Outcome:
         """Follow the script on *words*, until a way is found that accepts them, or on all ways if *wholly*."""
+        key = ((*words, "--", *(sorted_words or ())), wholly)
+        if key not in self.known:
+            self.known[key] = self._follow(words, sorted_words, wholly=wholly)
+        return self.known[key]
+
+    def _follow(self, words: list[Value], sorted_words: list[Value] | None, *, wholly: bool) -> _Outcome:
         decisions: list[bool] = []
         missing: set[int] = set()
         may_refuse = may_accept = False
