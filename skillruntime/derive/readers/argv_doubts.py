@@ -16,55 +16,14 @@ _ROUNDS = 4
 
 # Functions and methods that only look at a text. What a file, a server or a program says is not a demand on a word.
 _LOOKS = frozenset(
-    (
-        *(
-            "match",
-            "fullmatch",
-            "search",
-            "test",
-            "exec",
-            "compile",
-            "split",
-            "rsplit",
-            "partition",
-            "rpartition",
-            "startswith",
-        ),
-        *("endswith", "endsWith", "lower", "upper", "strip", "isdigit", "isnumeric", "isalpha", "isalnum", "charAt"),
-        *("len", "int", "float", "str", "list", "map", "filter", "some", "every", "all", "any", "item", "isNaN"),
-        *("isFinite", "isInteger", "Number", "parseInt", "Date", "parse", "getTime", "URL", "URLSearchParams"),
-        *("urlparse", "urlsplit", "Decimal", "Fraction", "UUID", "strptime", "fromisoformat", "ip_address", "BigInt"),
-        *(
-            "RegExp",
-            "_regex",
-            "_regex_pattern",
-            "_regex_flags",
-            "_unary_expression",
-            "isidentifier",
-            "isdir",
-            "is_dir",
-            "isDirectory",
-            "Path",
-            "statSync",
-        ),
-        *(
-            "get",
-            "globals",
-            "locals",
-            "dir",
-            "getattr",
-            "hasattr",
-            "loads",
-            "count",
-            "find",
-            "index",
-            "suffix",
-            "splitext",
-            "extname",
-            "basename",
-            "replace",
-        ),
-    )
+    """
+    match fullmatch search test exec compile split rsplit partition rpartition startswith endswith endsWith lower
+    upper strip isdigit isnumeric isalpha isalnum charAt len int float str list map filter some every all any item
+    isNaN isFinite isInteger Number parseInt Date parse getTime URL URLSearchParams urlparse urlsplit Decimal
+    Fraction UUID strptime fromisoformat ip_address BigInt RegExp _regex _regex_pattern _regex_flags
+    _unary_expression isidentifier isdir is_dir isDirectory Path statSync get globals locals dir getattr hasattr
+    loads count find index suffix splitext extname basename replace
+    """.split()  # noqa: SIM905 - a list would take fifty lines
 )
 _CONVERTS = frozenset(
     ("int", "float", "len", "open", "read_text", "load", "loads", "print", "exit", "getopt", "gnu_getopt")
@@ -74,10 +33,10 @@ _CONVERTS = frozenset(
 
 def not_understood(source: Relevance, outcomes: list[Outcome]) -> list[Unread]:
     """Return the first test in *outcomes* that ends the script for what a word says."""
-    tests = dict(pair for each in outcomes if not each.refused for pair in _tests(each.doubts))
+    tests = [(*pair, _given(each)) for each in outcomes if not each.refused for pair in _tests(each.doubts)]
     if not tests:
         return []
-    given = {name for each in outcomes for role in each.roles.values() for _, name in role.names}
+    given = set().union(*map(_given, outcomes))
     lists = {name for each in outcomes for (_, name), value in each.bound.items() if isinstance(value, Words)}
     names = given | lists | {"argv"}
     assignments = [each for each in nodes_of(source.tree) if isinstance(each, ast.Assign)]
@@ -90,13 +49,18 @@ def not_understood(source: Relevance, outcomes: list[Outcome]) -> list[Unread]:
                 names |= {target.id for target in targets if isinstance(target, ast.Name)}
         if len(names) == before:
             break
-    for test, operand in tests.items():
-        if not _is_known(operand, given, lists) and _looks_at(operand, names, looks):
+    for test, operand, here in tests:
+        # Without the word it is what the environment holds: ``key = os.environ.get("KEY") or sys.argv[1]``.
+        if not _is_known(operand, here, lists) and _looks_at(operand, names, looks):
             shown = ast.unparse(test).replace("node.", "")[:60]
             name = next((each.id for each in nodes_of(test) if isinstance(each, ast.Name) and each.id in names), "word")
             name = "word" if name in ("argv", "args", "sys") else name
             return [Unread(name, f"what `{shown}` demands of it was not understood", test.lineno)]
     return []
+
+
+def _given(outcome: Outcome) -> set[str]:
+    return {name for role in outcome.roles.values() for _, name in role.names}
 
 
 def _is_known(test: ast.expr, given: set[str], lists: set[str]) -> bool:

@@ -15,7 +15,6 @@ from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.interpreter.interpreter import trace_script
 from skillruntime.derive.interpreter.relevance import Relevance, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted
-from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.words import Outcome, Word
 from skillruntime.derive.readers.argv_doubts import not_understood
 from skillruntime.derive.readers.argv_options import read_options
@@ -61,30 +60,9 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
         command.least_words = study.least()
     else:
         found.description = command.description
-        found.unread += _left_to_environment(source) or not_understood(source, seen)
+        found.unread += not_understood(source, seen)
         command = _with_usage(found, _usage_of(source))
     return Reading(command, framework, "low")
-
-
-def _left_to_environment(source: Relevance) -> list[Unread]:
-    """Return the variables that the environment may fill where a word is missing, and without which the script ends."""
-    names = {
-        target.id
-        for each in source.assignments
-        if "argv" in (written := ast.unparse(each.value)) and "env" in written.lower()
-        for target in each.targets
-        if isinstance(target, ast.Name)
-    }
-    if not names:
-        return []
-    reason = "the script ends without it where the environment does not give it either"
-    return [
-        Unread(name, reason, each.lineno)
-        for each in nodes_of(source.tree)
-        if isinstance(each, ast.If) and exits_with_error(each.body)
-        for name in sorted(names)
-        if re.search(rf"\b{name}\b", ast.unparse(each.test))
-    ][:1]
 
 
 def _tracer(

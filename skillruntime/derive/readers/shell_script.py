@@ -38,12 +38,6 @@ _KEY = re.compile(
     re.MULTILINE,
 )
 _BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
-_FIRST_WORD = re.compile(
-    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b)[^\n]*\n){0,6}?)?"
-    r"case\s+\"?\$(?:1|\{1(?::?-)?\}|(?(1)\{?\1\}?|1))\"?\s+in\b(.*?)^esac",
-    re.MULTILINE | re.DOTALL,
-)
-_NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
 _WORD_USED = re.compile(r"\$\{?(?:[#1-9@*]|OPTARG)")
 _NAME_USED = re.compile(r"\$\{?(\w+)")
 _SET = re.compile(r"\b(\w+)(?:\[[^\]]{0,200}\])?\+?=")
@@ -92,7 +86,7 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     _demand(code, command, places, variables)
     _add_places(command, places, text)
     if command.unread:
-        command.least_words = _least_words(code)
+        command.least_words = read_demands(_BRANCHES.split(code, maxsplit=1)[0]).least
     undecided = correct_by_trial(command, text)
     if undecided == []:
         command.unread = [each for each in command.unread if each.reason != _ONE_OF]
@@ -113,22 +107,6 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
 def _with_place(match: re.Match[str]) -> str:
     """``while [[ $# -gt 0 ]]; do key="$1"; case $key in ...``: the variable is the place."""
     return re.sub(rf"case\s+\"?\$(?:\{{{match[2]}\}}|{match[2]}\b)\"?", 'case "$1"', match[1] + match[3])
-
-
-def _least_words(code: str) -> int:
-    """Return how many words every call needs; only tests that are under no condition count."""
-    # ``case $1 in start) NAME=${2:?} ;;`` demands nothing of ``stop``.
-    head = _BRANCHES.split(code, maxsplit=1)[0].splitlines()
-    certain = [line for line in head if line[:1] not in (" ", "\t") or not _NESTED_TEST.search(line)]
-    demands = read_demands("\n".join(certain))
-    least = max([demands.least, *(int(name) for name in demands.names if name.isdigit())])
-    # ``case "$1" in start) ... ;; *) usage; exit 1 ;; esac``, where no arm takes the empty word.
-    if not least and (chosen := _FIRST_WORD.search(code)) and chosen.start() <= len("\n".join(head)) + 1:
-        arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[2] + "\n;;\n")]
-        others = [body for names, body in arms if "*" in names]
-        takes_none = any("" in names for names, _ in arms)
-        least = int(bool(others) and not takes_none and all(refuses(body) for body in others))
-    return least
 
 
 def _demand(code: str, command: Command, places: Places, variables: dict[str, str]) -> None:

@@ -30,6 +30,8 @@ LENGTH_LIMIT = 20_000
 RUNS_LIMIT = 16
 """Runs over one command line, one for each combination of what only the machine decides."""
 
+_ARGUMENTS_LIMIT = 60
+
 _WORDS_LIMIT = 4
 """Words that are tried where their meaning is not known."""
 
@@ -138,7 +140,8 @@ def correct_by_trial(command: Command, text: str) -> list[str] | None:
     None where the script was not followed. Where its words are not known, their least number and the commands among
     which the first one chooses are read.
     """
-    if len(text) > LENGTH_LIMIT:
+    # Each argument is tried in a call of all of them.
+    if len(text) > LENGTH_LIMIT or len(command.arguments) > _ARGUMENTS_LIMIT:
         return None
     root = parse_within_limit(_language(), text.encode("utf-8", "replace"))
     if root is None:
