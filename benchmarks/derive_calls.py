@@ -133,6 +133,8 @@ def _value(schema: Mapping[str, Any]) -> Any:
             return next((text for text in _PATTERN_TEXTS if re.search(pattern, text)), "text")
         case {"type": "string"}:
             return _TEXTS.get(schema.get("format", ""), "text")
+        case {"type": "object"}:
+            return {}
     return 1
 
 

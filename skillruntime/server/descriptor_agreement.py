@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skillruntime.compatibility.containment import containment
+from skillruntime.compatibility.containment import Containment
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
@@ -46,7 +46,7 @@ def _breaks_promise(promised: Any, contract: Contract) -> bool:
     if contract.output is None:
         return promised not in (True, {})
     try:
-        return containment(promised, contract.output.document) == "no"
+        return Containment().answer(promised, contract.output.document) == "no"
     except ImportError:  # undecided without the fast engine; what is published of the output is the contract's own
         return False
 

@@ -128,14 +128,16 @@ def test_the_usage_text_of_docopt_is_its_declaration() -> None:
     [
         ("x.py ship new <name>...\n  x.py ship move <name> <x> [--speed=<kn>]", ["command", "subcommand"]),
         ("x.py FILE...", ["file"]),
-        ("x.py [--top N] FILE", ["top", "n", "file"]),
+        ("x.py [--top N] FILE", ["args"]),
+        ("x.py [--top] FILE [N]", ["top", "file", "n"]),
+        ("x.py [<prefix>] <file>", ["args"]),
         ("x.py (<id> | --all)", ["args"]),
         ("x.py [-hso FILE] <x>", ["args"]),
         ("x.py add <x>\n  x.py add <x> <y>", ["args"]),
     ],
 )
 def test_a_usage_of_docopt_that_is_not_plain_leaves_one_list_of_words(usage: str, expected: list[str]) -> None:
-    """Alternatives are a grammar of their own; ``--top N`` without a description is a switch and an argument."""
+    """Alternatives are a grammar of their own; so is an optional word before one that must be there."""
     source = f'DOC = """Usage:\n  {usage}\n"""\nimport docopt\nprint(docopt.docopt(DOC))\n'
     schema = derived(source, "x.py").document["input"]
 

@@ -276,7 +276,6 @@ def test_words_that_are_taken_apart_by_hand_stay_unread(script: str) -> None:
     [
         ("def broken(:", "s.py"),
         ("VALUE = 1\n", "library.py"),
-        ("import fire\nfire.Fire(print)\n", "s.py"),
         ("plain text", "notes.txt"),
         ("export const add = (a, b) => a + b;", "s.js"),
         ("(" * 5000, "s.py"),

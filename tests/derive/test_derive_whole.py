@@ -22,7 +22,7 @@ def derived(source: str, path: str) -> Derivation:
         ('ID=$1\n[[ $ID == *@* ]] || exit 1\necho "$ID"\n', "id"),
         (
             "declare -A o\nwhile [ $# -gt 0 ]; do\n  case $1 in\n    --name) o[name]=$2; shift 2 ;;\n  esac\ndone\n"
-            '[[ -z ${o[name]} ]] && exit 1\necho "${o[name]}"\n',
+            '[[ ${o[name]} == *@* ]] || exit 1\necho "${o[name]}"\n',
             "o",
         ),
     ],

@@ -241,8 +241,10 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
         # Undefined is not a number, and is false like None.
         case "node.parseInt" | "node.Number", [None, *_]:
             return None
-        case "node.isNaN" | "node.isFinite", [None]:
+        case "node.isNaN" | "node.isFinite" | "node.isInteger", [None]:
             return name == "node.isNaN"
+        case "node.item", [dict(), None]:
+            return None
         case "types.SimpleNamespace", [] if state.trace is not None:
             return dict(named)
         case "node.reduce", [list() as listed, FunctionValue() as function, value]:

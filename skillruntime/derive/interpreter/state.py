@@ -96,6 +96,9 @@ class ScriptExit(Exception):  # noqa: N818 - control flow
         self.refused = refused
 
 
+_REFUSED = 4
+"""The weight of an end that refuses the command line."""
+
 _ENDS = (Found, Returned, LoopLeft, ScriptError, ScriptExit)
 
 Library = Mapping[str, Callable[[Any, list[Any], dict[str, Any], ast.AST], Any]]
@@ -272,7 +275,7 @@ def fork(state: State, node: ast.AST, scope: Scope, ways: list[Callable[[], obje
     before, shown = scope.names, state.trace is not None and state.trace.usage_shown
     ends: list[Exception] = []
     met: list[dict[str, Any]] = []
-    all_shown = True
+    all_shown, refuses = True, False
     for side, way in enumerate(ways):
         scope.names = dict(before)
         if state.trace is not None:
@@ -282,6 +285,7 @@ def fork(state: State, node: ast.AST, scope: Scope, ways: list[Callable[[], obje
                 leaves = way()
         except _ENDS as end:
             ends.append(end)
+            refuses |= _weight(end) == _REFUSED or _complained(state, shown)
             _note_end(state, end)
             # The other ways may parse differently, so they are followed too.
             if isinstance(end, Found):
@@ -293,9 +297,12 @@ def fork(state: State, node: ast.AST, scope: Scope, ways: list[Callable[[], obje
             state.ended_aside.append((node, side))
             continue
         met.append(scope.names)
+        refuses |= _complained(state, shown)
         all_shown = all_shown and state.trace is not None and state.trace.usage_shown
     if state.trace is not None:
         state.trace.usage_shown = all_shown if met else shown
+        if refuses:
+            state.trace.outcome.doubts[node] = None
     # Every way ends: so does the statement, and the mildest end counts, because it accepts most words.
     if not met:
         scope.names = dict(before)
@@ -348,6 +355,10 @@ def _note_end(state: State, end: Exception) -> None:
         state.early.loop |= end.is_break
 
 
+def _complained(state: State, before: bool) -> bool:
+    return state.trace is not None and state.trace.usage_shown and not before
+
+
 def _weight(end: Exception) -> int:
     """Return the rank of an end that all ways share: accepting the words comes before refusing them."""
     match end:
@@ -361,4 +372,4 @@ def _weight(end: Exception) -> int:
             return 2
         case ScriptExit(refused=False):
             return 3
-    return 4
+    return _REFUSED

@@ -108,7 +108,8 @@ class Trace:
 
     def concerns(self, name: str, values: list[Any]) -> bool:
         """Whether a call of the script's function *name* with *values* can matter to the command line."""
-        if any(holds_words(each) for each in values) or self.relevance.touches(name):
+        # ``required(process.argv[2], "name")``: it may refuse a word that is missing.
+        if any(each is None or holds_words(each) for each in values) or self.relevance.touches(name):
             return True
         return not self.shared.isdisjoint(self.relevance.reach(name))
 

@@ -86,6 +86,15 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
         # ``args[i + 1]`` in a Node script: undefined where there is none.
         case "node.item" if isinstance(first, list) and isinstance(values[1], int):
             return item(trace, first, values[1], node) if -len(first) <= values[1] < len(first) else None
+        case "node.item" if isinstance(first, dict):
+            try:
+                return entry(trace, first, values[1], node)
+            except ScriptError:
+                return None
+        case "node.isInteger" if isinstance(first, Converted):
+            role = trace.outcome.role(first.word.place)
+            role.kinds = {"integer" if each == "number" else each for each in role.kinds}
+            return True
         # A word that is converted is assumed to be a number: one that is not would be refused.
         case "node.isNaN" | "node.isFinite" if isinstance(first, Converted):
             return name == "node.isFinite"
@@ -104,7 +113,8 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return UNKNOWN if len(found) > ROUNDS else [Count(each) for each in found]
         case "builtins.map" if len(values) == 2 and isinstance(values[1], list):
             kind = _CONVERTERS.get(getattr(values[0], "name", ""))
-            return [_converted(state, each, kind, node) for each in values[1]]
+            made = [_converted(state, each, kind, node) for each in values[1]]
+            return Words(made) if isinstance(values[1], Words) else made
         # A word is a text already.
         case "builtins.str" if isinstance(first, Word):
             return first

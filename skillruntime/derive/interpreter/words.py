@@ -6,6 +6,7 @@ text that equals none of the script's own literals. How many there are is known.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,7 +92,7 @@ class Outcome:
     ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last,
     ``found`` what a table held for each key that was looked up. ``prefixes`` are the texts such as ``--size=`` that a
     word is tested to start with. ``takes_all`` says that further words may change the outcome, though it has as many as
-    were asked for.
+    were asked for. ``doubts`` are the undecided conditions of which one side refuses the command line.
     """
 
     refused: bool = False
@@ -104,6 +105,7 @@ class Outcome:
     takes_all: bool = False
     bound: dict[tuple[str, str], Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
+    doubts: dict[ast.AST, None] = field(default_factory=dict)
     prefixes: dict[str, None] = field(default_factory=dict)
 
     def role(self, place: int | str) -> Role:

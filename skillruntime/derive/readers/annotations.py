@@ -9,7 +9,7 @@ from skillruntime.derive.command import TEXT, ValueType
 from skillruntime.derive.interpreter.expressions import LITERALS
 from skillruntime.derive.interpreter.state import State, evaluate
 from skillruntime.derive.interpreter.values import ClassValue, ForeignCall, Scope, Symbol
-from skillruntime.derive.readers.value_types import read_type
+from skillruntime.derive.readers.value_types import DATE_TIME, read_type
 
 __all__ = ["Annotation", "read_annotation"]
 
@@ -27,7 +27,7 @@ _LISTS = (
     "Collection",
 )
 _NAMED = {
-    "datetime.datetime": ValueType({"type": "string"}),
+    "datetime.datetime": DATE_TIME,
     "datetime.date": ValueType({"type": "string", "format": "date"}),
     "typer.FileText": ValueType({"type": "string", "format": "path"}),
     "typer.FileTextWrite": ValueType({"type": "string", "format": "path"}),

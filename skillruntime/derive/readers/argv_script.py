@@ -15,8 +15,8 @@ from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.interpreter.interpreter import trace_script
 from skillruntime.derive.interpreter.relevance import Relevance, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted
-from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.words import Outcome, Word
+from skillruntime.derive.readers.argv_doubts import not_understood
 from skillruntime.derive.readers.argv_options import read_options
 from skillruntime.derive.readers.argv_places import Undecided
 from skillruntime.derive.readers.argv_study import Study
@@ -39,16 +39,19 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
     command = Command("places", description or first_paragraph(ast.get_docstring(tree)))
     if not source.argv and not _imports_argv(tree):
         return None
-    study = Study(_tracer(source, STEPS_LIMIT))
+    seen: list[Outcome] = []
+    study = Study(_tracer(source, STEPS_LIMIT, seen))
     try:
         found = study.level(())
         if aside := source.argv - source.visited:
             line = next(each.lineno for each in nodes_of(tree) if id(each) in aside and isinstance(each, ast.expr))
             raise Undecided("sys.argv is used where the script cannot be followed", line)
     except (Undecided, Exhausted) as end:
-        with_options = _with_options(source)
+        seen.clear()
+        with_options = _with_options(source, seen)
         if with_options is not None:
             with_options.description = command.description
+            with_options.unread += not_understood(source, seen)
             return Reading(_with_usage(with_options, _usage_of(source)), framework, "low")
         reason = (
             end.unread if isinstance(end, Undecided) else Unread("arguments", "the script is too long to be followed")
@@ -57,43 +60,18 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
         command.least_words = study.least()
     else:
         found.description = command.description
-        found.unread += _left_to_environment(source)
+        found.unread += not_understood(source, seen)
         command = _with_usage(found, _usage_of(source))
     return Reading(command, framework, "low")
 
 
-def _left_to_environment(source: Relevance) -> list[Unread]:
-    """Return the variables that the environment may fill where a word is missing, and without which the script ends."""
-    names = {
-        target.id
-        for each in source.assignments
-        if "argv" in (written := " ".join(_words_of(each.value))) and "env" in written.lower()
-        for target in each.targets
-        if isinstance(target, ast.Name)
-    }
-    if not names:
-        return []
-    reason = "the script ends without it where the environment does not give it either"
-    return [
-        Unread(name, reason, each.lineno)
-        for each in nodes_of(source.tree)
-        if isinstance(each, ast.If) and exits_with_error(each.body)
-        for name in sorted(names)
-        if name in _words_of(each.test)
-    ][:1]
+def _tracer(
+    source: Relevance, steps: int, seen: list[Outcome], *, by_hand: bool = False
+) -> Callable[[list[Word]], Outcome]:
+    """Return a function that traces the script on a command line, on each one once, with *steps* for all of them.
 
-
-def _words_of(node: ast.AST) -> set[str]:
-    """Return the names and texts in *node*; writing it out takes ten times as long."""
-    found = (
-        getattr(each, "id", None) or getattr(each, "attr", None) or getattr(each, "value", None)
-        for each in nodes_of(node)
-    )
-    return {each for each in found if isinstance(each, str)}
-
-
-def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable[[list[Word]], Outcome]:
-    """Return a function that traces the script on a command line, on each one once, with *steps* for all of them."""
+    The outcomes are added to *seen*.
+    """
     left = steps
     known: dict[tuple[object, ...], Outcome] = {}
 
@@ -105,6 +83,7 @@ def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable
         )
         if said not in known:
             known[said], left = trace_script(source, words, left, by_hand=by_hand)
+            seen.append(known[said])
         if lost := known[said].lost:
             raise Undecided(lost[0].reason, lost[0].line)
         return known[said]
@@ -112,11 +91,11 @@ def _tracer(source: Relevance, steps: int, *, by_hand: bool = False) -> Callable
     return trace
 
 
-def _with_options(source: Relevance) -> Command | None:
+def _with_options(source: Relevance, seen: list[Outcome]) -> Command | None:
     """Return the options that the script takes apart by hand; None where the traces do not decide it."""
     source.visited.clear()
     try:
-        found = read_options(_tracer(source, OPTION_STEPS_LIMIT, by_hand=True))
+        found = read_options(_tracer(source, OPTION_STEPS_LIMIT, seen, by_hand=True))
     except (Undecided, Exhausted):
         return None
     return None if source.argv - source.visited else found

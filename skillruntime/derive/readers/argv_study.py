@@ -126,7 +126,7 @@ class Study:
             if asked > WORDS_LIMIT:
                 break
             if number >= asked and not outcome.takes_all:
-                outcomes += [outcome] * (asked + 2 - number)
+                outcomes += [outcome] * (max(asked, first) + 2 - number)
                 number = asked + 2
             if number >= asked + 2:
                 self._known[fixed] = _Calls(outcomes, first)
@@ -196,6 +196,8 @@ class Study:
         """A word that must be one of the script's literals: a choice, or a command where it decides what follows."""
         place = min(each for each, _ in choices)
         texts = [text for each, text in choices if each == place]
+        if place != begin and not fixed and len({each for each, _ in choices}) == 1:
+            return self._choice_behind(place, texts, choices, accepted, begin)
         if place != begin or any(text.startswith("-") for text in texts) or len(fixed) > 1:
             raise Undecided("a word decides what follows")
         levels = {text: self.level((*fixed, (place, text))) for text in texts}
@@ -212,6 +214,29 @@ class Study:
         if any(each.chooser for each in levels.values()):
             raise Undecided("a word decides what follows")
         return Command("places", chooser=name, commands=levels, chooser_required=not accepted)
+
+    def _choice_behind(
+        self,
+        place: int,
+        texts: list[str],
+        choices: dict[tuple[int, str], _Calls],
+        accepted: dict[int, Outcome],
+        begin: int,
+    ) -> Command:
+        """A word behind others that must be one of *texts*, and decides nothing: ``convert.py FILE png|webp``."""
+        found: list[list[Argument]] = []
+        for text in texts:
+            calls, key = choices[(place, text)], ((place, text),)
+            if text.startswith("-") or self._compared(calls, key) or self._flags(calls, key):
+                raise Undecided("a word decides what follows")
+            found.append(self._places(calls, key, begin))
+        index = place - begin
+        arguments = found[0]
+        is_optional = accepted.keys() == {place - 1} and not any(each.required for each in arguments[index + 1 :])
+        if any(each != arguments for each in found) or len(arguments) <= index or (accepted and not is_optional):
+            raise Undecided("a word decides what follows")
+        choice = replace(arguments[index], value=ValueType({"type": "string", "enum": texts}), required=not accepted)
+        return Command("places", arguments=[*arguments[:index], choice, *arguments[index + 1 :]])
 
     def _places(self, calls: _Calls, fixed: Fixed, begin: int) -> list[Argument]:
         """The arguments that are positional, from *begin* on."""

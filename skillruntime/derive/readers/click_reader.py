@@ -24,7 +24,7 @@ from skillruntime.derive.interpreter.values import (
 from skillruntime.derive.readers.argparse_arguments import to_json
 from skillruntime.derive.readers.argparse_demands import demanded_by_function, demands_command, with_demands
 from skillruntime.derive.readers.click_model import ClickCommandModel
-from skillruntime.derive.readers.value_types import PATH, read_type
+from skillruntime.derive.readers.value_types import DATE_TIME, PATH, read_type
 from skillruntime.derive.text_fields import first_paragraph, flattened
 
 __all__ = ["fitting_default", "read_click", "read_click_type", "split_flags"]
@@ -259,7 +259,7 @@ def read_click_type(state: State, kind: Any, default: Any) -> ValueType:
             formats = items_of(given) if given is not None else None
             if isinstance(formats, list) and "%Y-%m-%d" in formats:
                 return ValueType({"type": "string", "format": "date"})
-            return ValueType({"type": "string"})
+            return ValueType({"type": "string"}) if given is not None else DATE_TIME
         case ForeignCall(symbol=name) if name.startswith("click.") and name.partition(".")[2] in (
             "STRING",
             "UNPROCESSED",

@@ -129,4 +129,6 @@ def _read_line(program: Command, line: str, options: dict[str, Argument]) -> boo
         elif word != "...":
             return False
     names = [each.name for each in command.arguments]
-    return len(names) == len(set(names))
+    # ``[<prefix>] <file>``: one word is the second of them, which a list of places cannot say.
+    needed = [each.required for each in command.arguments if not each.flags]
+    return len(names) == len(set(names)) and needed == sorted(needed, reverse=True)

@@ -47,7 +47,9 @@ FUNCTIONS = {
     **dict.fromkeys(("parseInt", "Number.parseInt"), "node.parseInt"),
     **dict.fromkeys(("parseFloat", "Number", "Number.parseFloat"), "node.Number"),
     **dict.fromkeys(("isNaN", "Number.isNaN"), "node.isNaN"),
-    **dict.fromkeys(("Number.isInteger", "Number.isFinite", "isFinite"), "node.isFinite"),
+    **dict.fromkeys(("Number.isFinite", "isFinite"), "node.isFinite"),
+    **dict.fromkeys(("Number.isInteger", "Number.isSafeInteger"), "node.isInteger"),
+    "Object.keys": "list",
     "String": "str",
     "JSON.parse": "node.JSON.parse",
     "path.resolve": "node.path.resolve",
@@ -108,6 +110,16 @@ def _find(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
     return None if found is None else called("node.item", [found, ast.Constant(0)])
 
 
+def _function(node: ast.expr) -> ast.expr:
+    """Return what ``.map(Number)`` calls."""
+    known = FUNCTIONS.get(ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else None
+    return node if known is None else ast.parse(known, mode="eval").body
+
+
+def _includes(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
+    return ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None
+
+
 def _some(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
     found = _matching(owner, given)
     return None if found is None else ast.Compare(called("len", [found]), [ast.Gt()], [ast.Constant(0)])
@@ -126,15 +138,14 @@ LIST_METHODS: dict[str, Callable[[ast.expr, list[ast.expr]], ast.expr | None]] =
     "indexOf": _index_of,
     "shift": _shift,
     "filter": _matching,
-    "has": lambda owner, given: ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None,
+    **dict.fromkeys(("has", "hasOwnProperty", "includes"), _includes),
     "find": _find,
     "some": _some,
     "at": lambda owner, given: called("node.item", [owner, given[0]]) if len(given) == 1 else None,
-    "includes": lambda owner, given: ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None,
     "join": lambda owner, given: ast.Call(
         ast.Attribute(given[0] if given else ast.Constant(","), "join", ast.Load()), [owner], []
     ),
-    "map": lambda owner, given: called("map", [given[0], owner]) if len(given) == 1 else None,
+    "map": lambda owner, given: called("map", [_function(given[0]), owner]) if len(given) == 1 else None,
 }
 
 

@@ -242,7 +242,8 @@ class _Translator:
             # A parameter that a call leaves out is undefined.
             right = each.child_by_field_name("right")
             defaults.append(self.value(right) if right is not None else ast.Constant(None))
-        return ast.arguments([], names, rest, [], [], None, defaults)
+        # A call may give more than a function has parameters; the name cannot be one of the script's.
+        return ast.arguments([], names, rest or ast.arg(""), [], [], None, defaults)
 
     def _for_each(self, node: Node) -> ast.stmt:
         target = node.child_by_field_name("left")
@@ -436,6 +437,8 @@ class _Translator:
         # All of them print; which stream makes no difference to what is accepted.
         if shown.startswith(("console.", "process.stdout.", "process.stderr.")):
             return called("print", given)
+        if shown == "Object.hasOwn" and len(given) == 2:
+            return ast.Compare(given[1], [ast.In()], [given[0]])
         if shown in FUNCTIONS:  # a second argument is the base of the number, or the next part of a path
             return called(FUNCTIONS[shown], given[:1])
         if function is not None and function.type == "member_expression":

@@ -23,6 +23,7 @@ from skillruntime.derive.readers.argv_script import read_argv
 from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
 from skillruntime.derive.readers.click_reader import read_click
 from skillruntime.derive.readers.docopt_reader import read_docopt
+from skillruntime.derive.readers.fire_reader import read_fire
 from skillruntime.derive.readers.optparse_reader import OPTPARSE, add_words
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.stdin_script import read_stdin
@@ -56,7 +57,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     is_decorated = ("click" in text or "typer" in text) and _DECORATED.search(text) is not None
     has_optparse = "optparse" in text and "OptionParser" in text
     has_docopt = "docopt(" in text
-    is_declared = may_parse or is_decorated or has_optparse or has_docopt
+    has_fire = "fire" in text and "Fire(" in text
+    is_declared = may_parse or is_decorated or has_optparse or has_docopt or has_fire
     # Nothing below reads a module without one of these, so it need not be parsed.
     uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
     if not is_declared and "OptionParser" not in text and (len(text) > UNDECLARED_LIMIT or not uses_words):
@@ -74,6 +76,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     if has_optparse and (reading := _read_optparse(tree, text, neighbours)) is not None:
         return reading
     if has_docopt and (reading := read_docopt(tree)) is not None:
+        return reading
+    if has_fire and (reading := read_fire(tree)) is not None:
         return reading
     if is_declared and _imports_library(text):
         return None

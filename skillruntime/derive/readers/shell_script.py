@@ -38,19 +38,21 @@ _KEY = re.compile(
     re.MULTILINE,
 )
 _BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
-_FIRST_WORD = re.compile(
-    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b)[^\n]*\n){0,6}?)?"
-    r"case\s+\"?\$(?:1|\{1(?::?-)?\}|(?(1)\{?\1\}?|1))\"?\s+in\b(.*?)^esac",
-    re.MULTILINE | re.DOTALL,
-)
-_NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
 _WORD_USED = re.compile(r"\$\{?(?:[#1-9@*]|OPTARG)")
+_NAME_USED = re.compile(r"\$\{?(\w+)")
 _SET = re.compile(r"\b(\w+)(?:\[[^\]]{0,200}\])?\+?=")
 _WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
 _CHOSEN = re.compile(r"\s*(\w+)=\"?\$(?:1\b|\{1[#}])")
+_LOOKS_AT_TEXT = re.compile(
+    r"^(?:!\s*)?(?:\[(?!.*\s-[efrsxwLhp]\s|.*=\s*[\"']?-)|test\b|\(\(|\"?\$(?!\()"
+    r"|(?:echo|printf)\b.*\|\s*grep|grep\b.*<<<|(?:\w+=\"?\$\()?date\b)",
+    re.MULTILINE,
+)
+"""Tests of what a word says; whether a file is there, or a program succeeds, is not a demand on the command line."""
+
 _ONE_OF = "one of them is required"
 _UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 
@@ -84,13 +86,17 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     _demand(code, command, places, variables)
     _add_places(command, places, text)
     if command.unread:
-        command.least_words = _least_words(code)
-    if correct_by_trial(command, text):
+        command.least_words = read_demands(_BRANCHES.split(code, maxsplit=1)[0]).least
+    undecided = correct_by_trial(command, text)
+    if undecided == []:
         command.unread = [each for each in command.unread if each.reason != _ONE_OF]
     elif not command.unread:
         # In the loop that reads the options, tests are about one of them that is given.
         outside = code.replace(read_by, "\n") if read_by else code
-        command.unread += _unproven(read_demands(outside), code, command, variables)
+        demands = read_demands(outside)
+        if undecided is not None:
+            demands.undecided = [each for each in undecided if _LOOKS_AT_TEXT.search(each)]
+        command.unread += _unproven(demands, code, command, variables)
     if command.unread and not command.arguments and not command.commands:
         command.unread = command.unread[:1]
     elif not command.arguments and not command.commands and _WORDS_USED.search(code):
@@ -101,22 +107,6 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
 def _with_place(match: re.Match[str]) -> str:
     """``while [[ $# -gt 0 ]]; do key="$1"; case $key in ...``: the variable is the place."""
     return re.sub(rf"case\s+\"?\$(?:\{{{match[2]}\}}|{match[2]}\b)\"?", 'case "$1"', match[1] + match[3])
-
-
-def _least_words(code: str) -> int:
-    """Return how many words every call needs; only tests that are under no condition count."""
-    # ``case $1 in start) NAME=${2:?} ;;`` demands nothing of ``stop``.
-    head = _BRANCHES.split(code, maxsplit=1)[0].splitlines()
-    certain = [line for line in head if line[:1] not in (" ", "\t") or not _NESTED_TEST.search(line)]
-    demands = read_demands("\n".join(certain))
-    least = max([demands.least, *(int(name) for name in demands.names if name.isdigit())])
-    # ``case "$1" in start) ... ;; *) usage; exit 1 ;; esac``, where no arm takes the empty word.
-    if not least and (chosen := _FIRST_WORD.search(code)) and chosen.start() <= len("\n".join(head)) + 1:
-        arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[2] + "\n;;\n")]
-        others = [body for names, body in arms if "*" in names]
-        takes_none = any("" in names for names, _ in arms)
-        least = int(bool(others) and not takes_none and all(refuses(body) for body in others))
-    return least
 
 
 def _demand(code: str, command: Command, places: Places, variables: dict[str, str]) -> None:
@@ -159,7 +149,7 @@ def _unproven(demands: Demands, code: str, command: Command, variables: dict[str
         each.name for each in command.arguments if each.default is not ABSENT or each.value not in (TEXT, _UNDASHED)
     }
     from_words = _set_from_words(code) if demands.undecided else set()
-    for test in demands.undecided:
+    for test in [each.splitlines()[-1] for each in demands.undecided if each]:
         for match in _WORDS_USED.finditer(test):
             used = match[1] or match[2]
             name = variables.get(used, used.lower().strip("_"))
@@ -173,8 +163,9 @@ def _set_from_words(code: str) -> set[str]:
     found: set[str] = set()
     for statement in re.split(r"[\n;]", code):
         # Whatever is set before the last word that a statement uses may be set from it: ``A="$1" B=2``.
-        last = max((match.start() for match in _WORD_USED.finditer(statement)), default=0)
-        found.update(match[1] for match in _SET.finditer(statement, 0, last))
+        used = [match.start() for match in _WORD_USED.finditer(statement)]
+        used += [match.start() for match in _NAME_USED.finditer(statement) if match[1] in found]
+        found.update(match[1] for match in _SET.finditer(statement, 0, max(used, default=0)))
     return found
 
 

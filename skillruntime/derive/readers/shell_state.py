@@ -67,11 +67,15 @@ class State:
     sorted_words: list[Value] = field(default_factory=list)
     """The same words as getopt prints them."""
     variables: dict[str, Value | list[Value]] = field(default_factory=dict)
+    tables: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """The associative arrays."""
     functions: dict[str, Node] = field(default_factory=dict)
     assigned: frozenset[str] = frozenset()
     """Names that the script sets somewhere: before that they are empty, all others may be in the environment."""
     decisions: list[bool] = field(default_factory=list)
     asked: int = 0
+    asked_last: Node | None = None
+    """What the last decision was about."""
     steps: int = STEPS_LIMIT
     """How many are left."""
     nounset: bool = False
@@ -96,10 +100,11 @@ class State:
         if self.steps < 0:
             raise NotFollowedError
 
-    def decide(self, known: bool | None) -> bool:
-        """Return *known*, or the next decision where it is None."""
+    def decide(self, known: bool | None, about: Node | None = None) -> bool:
+        """Return *known*, or the next decision where it is None: what *about* comes to."""
         if known is not None:
             return known
+        self.asked_last = about
         if self.asked == len(self.decisions):
             self.decisions.append(True)
         self.asked += 1
@@ -130,6 +135,9 @@ class State:
             return False if value.filled else None
         if not value.word:
             return None
+        # ``[ "x$1" = x ]``.
+        if value.filled and literal == value.prefix:
+            return False
         self.compared[value.word].setdefault(literal.removeprefix(value.prefix))
         # The words that are tried are values, and values are not sent where they look like flags.
         if value.differs or not literal.startswith(value.prefix) or (literal[0] == "-" and not value.prefix):

@@ -30,6 +30,8 @@ LENGTH_LIMIT = 20_000
 RUNS_LIMIT = 16
 """Runs over one command line, one for each combination of what only the machine decides."""
 
+_ARGUMENTS_LIMIT = 60
+
 _WORDS_LIMIT = 4
 """Words that are tried where their meaning is not known."""
 
@@ -51,6 +53,8 @@ class _Outcome:
     may_refuse: bool = True
     exited: bool = False
     missing: frozenset[int] = frozenset()
+    undecided: tuple[str, ...] | None = None
+    """The tests that were decided last where it was refused; None where not all ways were followed."""
 
 
 @dataclass(slots=True)
@@ -62,12 +66,20 @@ class _Script:
     """The literals that each word was compared with, in any run."""
     patterns: dict[int, dict[str, None]] = field(default_factory=dict)
     """The regular expressions, likewise."""
+    known: dict[tuple[tuple[Value, ...], bool], _Outcome] = field(default_factory=dict)
 
     def follow(self, words: list[Value], sorted_words: list[Value] | None = None, *, wholly: bool = False) -> _Outcome:
         """Follow the script on *words*, until a way is found that accepts them, or on all ways if *wholly*."""
+        key = ((*words, "--", *(sorted_words or ())), wholly)
+        if key not in self.known:
+            self.known[key] = self._follow(words, sorted_words, wholly=wholly)
+        return self.known[key]
+
+    def _follow(self, words: list[Value], sorted_words: list[Value] | None, *, wholly: bool) -> _Outcome:
         decisions: list[bool] = []
         missing: set[int] = set()
         may_refuse = may_accept = False
+        undecided: dict[str, None] = {}
         for _ in range(RUNS_LIMIT):
             state = State(
                 list(words), ["--", *words] if sorted_words is None else list(sorted_words),
@@ -84,6 +96,8 @@ class _Script:
                     kept.setdefault(word, {}).update(texts)
             missing |= state.missing
             may_refuse |= refused
+            if refused and state.asked_last is not None:
+                undecided[text_of(state.asked_last)] = None
             may_accept |= not refused
             if may_accept and not wholly:
                 return _Outcome(refused=False, exited=state.exited)
@@ -91,7 +105,7 @@ class _Script:
             while decisions and not decisions[-1]:
                 decisions.pop()
             if not decisions:
-                return _Outcome(not may_accept, may_refuse, missing=frozenset(missing))
+                return _Outcome(not may_accept, may_refuse, missing=frozenset(missing), undecided=tuple(undecided))
             decisions[-1] = False
         return _Outcome(refused=False)
 
@@ -120,29 +134,52 @@ def _to_script(root: Node) -> _Script:
     return _Script(root, frozenset(assigned))
 
 
-def correct_by_trial(command: Command, text: str) -> bool:
-    """Correct what *command* says that the script *text* demands; return whether its least call is proven to be taken.
+def correct_by_trial(command: Command, text: str) -> list[str] | None:
+    """Correct what *command* says that the script *text* demands; return the tests that may refuse its least call.
 
-    Where its words are not known, their least number and the commands among which the first one chooses are read.
+    None where the script was not followed. Where its words are not known, their least number and the commands among
+    which the first one chooses are read.
     """
-    if len(text) > LENGTH_LIMIT:
-        return False
+    # Each argument is tried in a call of all of them.
+    if len(text) > LENGTH_LIMIT or len(command.arguments) > _ARGUMENTS_LIMIT:
+        return None
     root = parse_within_limit(_language(), text.encode("utf-8", "replace"))
     if root is None:
         command.unread.append(Unread("arguments", "the script takes too long to parse"))
-        return False
+        return None
     if root.has_error:
-        return False
+        return None
     script = _to_script(root)
     if not any(each.argument == "arguments" for each in command.unread):
         if not command.arguments:
-            return False
+            return None
         if _correct(command, script):
-            names = [*_needed(command), *(each[0] for each in command.one_of)]
-            return not script.follow(*_call(command, names), wholly=True).may_refuse
+            return _doubts(command, script)
         command.unread.append(Unread("arguments", "the script refuses the calls that its text seems to ask for"))
     _count_words(command, script)
-    return False
+    return None
+
+
+def _doubts(command: Command, script: _Script) -> list[str] | None:
+    """Return the tests that may refuse the least call, and name the argument that only the environment replaces."""
+    names = [*_needed(command), *(each[0] for each in command.one_of)]
+    for each in command.arguments:
+        for literal in each.value.schema.get("enum", ()) if each.name in names else ():
+            if script.refuses(*_call(command, names, {each.name: literal})):
+                command.unread.append(Unread(each.name, f"with {literal!r} the script asks for more"))
+                return []
+    outcome = script.follow(*_call(command, names), wholly=True)
+    if not outcome.may_refuse:
+        return []
+    if outcome.undecided is None:
+        return None
+    for each in command.arguments:
+        if each.name in names or each.takes == "nothing":
+            continue
+        if not script.follow(*_call(command, [*names, each.name]), wholly=True).may_refuse:
+            command.unread.append(Unread(each.name, "without it the script may end, as the environment decides"))
+            return []
+    return list(outcome.undecided)
 
 
 def _needed(command: Command) -> list[str]:

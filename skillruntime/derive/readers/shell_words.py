@@ -7,6 +7,7 @@ import fnmatch
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -56,6 +57,9 @@ def value_of(state: State, node: Node) -> Value:
             found = _parameter(state, node)
             return _all_in_one(found) if isinstance(found, list) else found
         case "arithmetic_expansion":
+            # ``$((${1:?usage} * 60))``.
+            for each in _expansions(node) if ":?" in text else ():
+                value_of(state, each)
             number = arithmetic(state, re.sub(r"^\$(?:\(\(|\[)|(?:\)\)|\])$", "", text))
             return Given(filled=True) if number is None else str(number)
         case "command_substitution" | "ansi_c_string" | "process_substitution" | "brace_expression":
@@ -68,6 +72,11 @@ def value_of(state: State, node: Node) -> Value:
             return value_of(state, node.named_children[0])
         case _:
             return Given()
+
+
+def _expansions(node: Node) -> list[Node]:
+    inner = [each for child in node.named_children for each in _expansions(child)]
+    return [node] if node.type == "expansion" else inner
 
 
 def _string(state: State, node: Node) -> Value:
@@ -105,7 +114,7 @@ def _parameter(state: State, node: Node) -> Value | list[Value]:
         # ``${!name}``: the variable that *name* names.
         held = state.value_of(held) if isinstance(held, str) and held.isidentifier() else Given()
     if index is not None and index not in ("@", "*"):
-        held = _item(held, index)
+        held = _item(held, index) if name not in state.tables else _entry(state, state.tables[name], index)
     elif index is None and isinstance(held, list) and name not in ("@", "*"):
         held = held[0] if held else None
     if alternative := _ALTERNATIVE.match(rest):
@@ -153,6 +162,18 @@ def _item(held: Value | list[Value] | None, index: str) -> Value | None:
     return None if held is None or held == [] else Given()
 
 
+def _entry(state: State, table: dict[str, Value], index: str) -> Value | None:
+    """Return what an associative array holds for a key: the literals among which ``${COMMANDS[$1]}`` chooses."""
+    variable = re.fullmatch(r"\"?\$\{?(\w+)\}?\"?", index)
+    key = state.value_of(variable[1]) if variable else index.strip("\"'")
+    if isinstance(key, str):
+        return table.get(key)
+    if not isinstance(key, Given) or not key.word:
+        return Given()
+    found = [state.is_literal(key, each) for each in table]  # each comparison is recorded
+    return None if found.count(False) == len(found) else Given()
+
+
 def _alternative(
     state: State, name: str, held: Value | list[Value] | None, match: re.Match[str], node: Node
 ) -> Value | list[Value]:
@@ -167,6 +188,8 @@ def _alternative(
     if match[2] == "+":
         use_other = not use_other
     if not use_other:
+        if match[1] and isinstance(held, Given):
+            held = replace(held, filled=True)
         return _plain(state, name, held) if match[2] != "+" else ""
     if match[2] == "?":
         raise Ended(refused=True)
@@ -304,6 +327,9 @@ def _unary(state: State, mark: str, value: Value) -> bool | None:
     if mark == "-v" and isinstance(value, str):
         held = state.value_of(value)
         return None if isinstance(held, Given) and not held.filled else held is not None
+    # ``[ -t 0 ]``: a tool has no terminal.
+    if mark == "-t":
+        return False
     # A file without a name does not exist; others are the machine's.
     return False if value == "" and mark in ("-e", "-f", "-d", "-r", "-s", "-w", "-x", "-L", "-h") else None
 

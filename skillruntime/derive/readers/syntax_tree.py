@@ -21,17 +21,20 @@ def parse_within_limit(language: Language, source: bytes) -> Node | None:
     the same time: 68 KB of a JavaScript file, damaged by ``f x:`` three thousand times, took more than 25 CPU seconds.
     """
     deadline = time.thread_time() + SECONDS_LIMIT
+    parser = Parser(language)
     try:
         # The callbacks run other threads too, and a parser keeps its state between them: each call has its own.
         # A parser that is given the bytes themselves does not call back.
-        tree = Parser(language).parse(
+        tree = parser.parse(
             lambda offset, _: source[offset : offset + _CHUNK],
             progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
         )
     # "Parsing failed" is what a callback that returns true ends in.
     except ValueError:
         return None
-    return tree.root_node
+    # The text of a node comes from the callback, and tree-sitter crashes where that fails for too deep a recursion. A
+    # whole tree is used again as it is, with the bytes; a damaged one would be parsed again, and is not followed.
+    return tree.root_node if tree.root_node.has_error else parser.parse(source, tree).root_node
 
 
 def text_of(node: Node | None) -> str:

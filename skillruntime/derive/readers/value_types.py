@@ -16,9 +16,12 @@ from skillruntime.derive.interpreter.values import (
     is_constant,
 )
 
-__all__ = ["PATH", "read_type"]
+__all__ = ["DATE_TIME", "PATH", "read_type"]
 
 PATH = ValueType({"type": "string", "format": "path"})
+DATE_TIME = ValueType({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2})?$"})
+"""The formats of click's `DateTime` where none are given, and of typer's ``datetime``."""
+
 _INTEGER = ValueType({"type": "integer"})
 _NUMBER = ValueType({"type": "number"})
 _DATE = ValueType({"type": "string", "format": "date"})

@@ -33,10 +33,18 @@ def read_yargs(root: Node, names: dict[str, Any], description: str) -> Reading:
     builders = [node for each in declared for node in _parts(each)[2:]]
     outside = ((what, call) for what, call in chained_calls(root) if not any(_is_in(call, each) for each in builders))
     _declare(program, outside, names)
+    if not commands and (least := _least_words(root, names)):
+        program.arguments.append(Argument("words", (), "values", required=True, least=least))
     if commands:
         program.chooser = "command"
         program.commands = {name: command for each in commands if each is not None for name, command in [each]}
     return Reading(program, "yargs", "medium")
+
+
+def _least_words(root: Node, names: dict[str, Any]) -> int:
+    """Return how many words ``.demandCommand(2)`` demands, one where it says none (yargs, docs/api.md)."""
+    given = next((arguments_of(call, names) for what, call in chained_calls(root) if what == "demandCommand"), None)
+    return 0 if given is None else given[0] if given and isinstance(given[0], int) else 1
 
 
 def _is_in(node: Node, outer: Node) -> bool:
