@@ -115,7 +115,9 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 
 def _whole(is_removed: bool) -> Verdict:
     if is_removed:
-        return Verdict((Change("document", "", "contract-removed", "the contract was removed", Bump.MAJOR, Bump.MAJOR),))
+        return Verdict(
+            (Change("document", "", "contract-removed", "the contract was removed", Bump.MAJOR, Bump.MAJOR),)
+        )
     return Verdict((Change("document", "", "contract-added", "the contract was added", Bump.MINOR, Bump.MINOR),))
 
 

@@ -257,7 +257,10 @@ class _Readings:
                 )
             # The whole proves the part harmless: a constraint moved to a place next to it, say.
             elif self._contained(reading) == "yes":
-                harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which affects no valid value"}
+                harmless: dict[str, Any] = {
+                    field: Bump.MINOR,
+                    "why": f"{change.why}, though every value that was valid before still is",
+                }
                 change = replace(change, **harmless)
             elif change.counterexample is NO_COUNTEREXAMPLE:
                 change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")

@@ -22,7 +22,7 @@ __all__ = ["Bump", "Finding", "differences", "opened"]
 
 
 class Bump(IntEnum):
-    """The part of a version that a change asks to raise."""
+    """The part of a version that a change requires to rise."""
 
     NONE = 0
     PATCH = 1

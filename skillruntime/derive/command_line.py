@@ -91,7 +91,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """How a script is called: its parameters in order, and its commands under the name of what chooses one.
+    """How a script is called: its parameters in order, and its commands by the value that chooses one.
 
     ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash: ``"words"`` is a
     script that takes them one by one, ``"places"`` one that does so by their number. ``prefixes`` are the characters
@@ -140,7 +140,7 @@ class CommandLine:
 
 
 def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
-    """Return the words that mean *arguments*, which fit the contract, to the script's own parser.
+    """Return the command-line words for *arguments*, which must fit the contract.
 
     >>> parameters = (Parameter("path"), Parameter("limit", "--limit"), Parameter("q", "-q", "nothing"))
     >>> to_argv(CommandLine("argparse", parameters), {"path": "-", "limit": -3, "q": True})
@@ -154,7 +154,7 @@ def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str
     if sum(len(word) for word in words) > TOTAL_LIMIT and not faults:
         faults.append(_fault("", f"the arguments are longer than {TOTAL_LIMIT:,} characters together", None))
     if faults:
-        raise SkillInputError("The script's command line cannot say this", skill_errors=faults)
+        raise SkillInputError("The arguments cannot be written as the script's command line", skill_errors=faults)
     return words
 
 
@@ -198,7 +198,9 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
             if open_ended or line.parser == "minimist" or any(_looks_like_flag(word, line) for word in given_words):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
-            faults.append(_fault(places[-1][0].name, "its first word would be read as the value of a flag", positionals[0]))
+            faults.append(
+                _fault(places[-1][0].name, "its first word would be read as the value of a flag", positionals[0])
+            )
     yield from positionals
     read_as_files = [word for word in positionals if line.files and word[:1] and word[0] in line.files]
     faults += [
@@ -341,7 +343,9 @@ def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[Ski
         if given is None and parameter.default is not ABSENT and parameter.default is not None:
             given = _place(parameter, parameter.default)
         if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
-            faults.append(_fault(parameter.name, "it is positional: the arguments after it can be given only with it", None))
+            faults.append(
+                _fault(parameter.name, "it is positional: the arguments after it can be given only with it", None)
+            )
         words += given or []
     return words
 

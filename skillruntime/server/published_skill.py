@@ -56,7 +56,7 @@ _EVERY_REQUEST = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PublishedSkill:
-    """A skill that is served: what is published of it, and under which *name* the runtime knows it."""
+    """A served skill: what is published of it, and its *name* in the runtime."""
 
     descriptor: SkillDescriptor
     name: str

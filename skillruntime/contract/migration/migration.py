@@ -42,7 +42,7 @@ class MigrationError(SkillInputError):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """The way from the versions in *source* to version *to*.
+    """The steps that convert arguments of the versions in *source* to version *to*.
 
     ``source`` is ``None`` until `link` has set it from the migration before; ``accepts`` is the input schema of the
     last old version, if the document gives one; ``output`` is how the output changed in the same release.
@@ -306,7 +306,9 @@ def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration 
         return None, [("", "must be an object with 'to' and 'steps'")]
     if fault := find_fault(document):  # a step would write it into arguments, where no engine can judge it
         return None, [("", f"must be JSON, but holds {fault}")]
-    faults = [(f"/{name}", f"unknown field; the fields are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS]
+    faults = [
+        (f"/{name}", f"unknown field; the fields are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS
+    ]
     to, source = Version(0, 0, 0), None
     if "to" not in document:
         faults.append(("", "needs 'to', the version that it leads to"))
