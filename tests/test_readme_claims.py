@@ -39,7 +39,7 @@ CLAIMS = {
     ),
     "run only in a sandbox that passed its self-test": "tests/runtime/test_sandbox.py::test_the_self_test_passes",
     "with only what it grants": "tests/runtime/test_grants.py::test_the_network_is_granted_by_the_host",
-    "can be read from its source, without running it": "tests/derive/test_derive.py::test_the_reader_imports_and_evaluates_nothing",
+    "from its source, without running it": "tests/derive/test_derive.py::test_the_reader_imports_and_evaluates_nothing",
     "Tokens are counted exactly and offline": "tests/tokens/test_report.py::test_it_works_with_the_network_unplugged",
     "a skill that works, with its test": "tests/cli/test_new.py",
     "Every command that answers takes `--json`": (
