@@ -43,7 +43,7 @@ class CapabilityType(StrEnum):
 
 
 class AccessPolicy(StrEnum):
-    """Who may see and call a skill (4.3): all callers; all see it, those with credentials call it; only those see it."""
+    """Who may see and call a skill (4.3): all; all see it, callers with credentials call it; only those see it."""
 
     PUBLIC = "public"
     RESTRICTED = "restricted"
