@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, Unpack
@@ -104,8 +105,10 @@ class SkillSession:
         self._ledger = TokenLedger(limits, model=model)
         self._lock = threading.RLock()
         self._counts_tokens = counts_tokens
-        self._uncounted: list[Callable[[], object]] = []
+        self._uncounted: deque[Callable[[], object]] = deque()
         self._uncounted_characters = 0
+        self._counting = threading.RLock()  # apart from `_lock`, which calls wait for
+        self._counter: threading.Thread | None = None
         self._active: dict[str, ActiveSkill] = {}
         self._shown: dict[str, str] = {}
         self._refused: OrderedDict[str, int] = OrderedDict()
@@ -121,10 +124,10 @@ class SkillSession:
     @property
     def ledger(self) -> TokenLedger:
         """What the conversation has spent. Without limits, texts are counted only when this is read."""
-        with self._lock:
-            waiting, self._uncounted, self._uncounted_characters = self._uncounted, [], 0
-            for count in waiting:
-                count()
+        with self._counting:
+            self._uncounted_characters = 0
+            while self._uncounted:
+                self._uncounted.popleft()()
             return self._ledger
 
     def render_catalog(
@@ -382,8 +385,13 @@ class SkillSession:
         with self._lock:
             self._uncounted.append(count)
             self._uncounted_characters += characters
-            if self._uncounted_characters > _UNCOUNTED or len(self._uncounted) > _UNCOUNTED_TEXTS:
-                _ = self.ledger
+            is_much = self._uncounted_characters > _UNCOUNTED or len(self._uncounted) > _UNCOUNTED_TEXTS
+            if not is_much or (self._counter is not None and self._counter.is_alive()):
+                return
+            # Ten megabytes take three seconds of CPU: never in the call, which may run on an event loop.
+            self._counter = threading.Thread(target=lambda: self.ledger, daemon=True)
+            with suppress(RuntimeError):  # the interpreter ends, and starts no thread any more
+                self._counter.start()
 
 
 _ALREADY_ACTIVE = "{!r} is already active; its instructions are above."

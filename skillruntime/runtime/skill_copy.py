@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from skillruntime.catalog.file_opening import open_inside
 from skillruntime.catalog.skill import Skill
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
-from skillruntime.runtime.temporary import make_temporary, remove_tree
+from skillruntime.runtime.temporary import make_temporary, remove_soon
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -80,7 +80,7 @@ class SkillCopy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        remove_tree(self.directory.parent)
+        remove_soon(self.directory.parent)
 
 
 def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
@@ -110,7 +110,7 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
         return SkillCopy(directory, total.hexdigest(), files)
     except BaseException as error:
-        remove_tree(parent)
+        remove_soon(parent)
         if isinstance(error, OSError):
             raise _not_written(error) from error
         raise

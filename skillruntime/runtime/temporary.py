@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -23,12 +24,17 @@ if sys.platform != "win32":
 
 if TYPE_CHECKING:
     import mmap
+    from collections.abc import Callable
 
-__all__ = ["make_temporary", "remove_tree"]
+__all__ = ["make_temporary", "remove_soon", "remove_tree"]
 
 _PREFIX = "skillruntime-tmp-"
 _LOCK, _FILES = "lock", "files"
 _LOOKED_THROUGH = 10_000  # entries; a shared /tmp may hold millions
+# Seconds that a call, or the end of a process, waits for a removal. A disk that discards what is freed (the mount
+# option) takes milliseconds for each directory, and a script makes tens of thousands of them before its deadline.
+_WAITED = 0.5
+_NEVER = float("inf")
 # By process, user and place: a forked process, or one that gave up root, makes its own.
 _held: dict[tuple[int, int, str], tuple[str, mmap.mmap]] = {}
 _making = threading.Lock()
@@ -52,7 +58,7 @@ def make_temporary() -> Path:
         if is_new:
             _held[owner] = _hold(place)
     if is_new:
-        _sweep(place)
+        _go_on(_sweep, place)
     return Path(tempfile.mkdtemp(dir=Path(_held[owner][0], _FILES))).resolve()
 
 
@@ -61,33 +67,64 @@ def remove_tree(directory: str | os.PathLike[str]) -> None:
     if sys.platform == "win32":
         shutil.rmtree(directory, ignore_errors=True)
         return
-    with suppress(OSError):
-        root = os.open(directory, _LISTED)
-        try:
-            _empty(root)
-        finally:
-            os.close(root)
-        Path(directory).rmdir()
+    _remove(directory, _NEVER)
+
+
+def remove_soon(directory: str | os.PathLike[str]) -> None:
+    """Remove a directory of `make_temporary`; what takes longer than half a second is done beside this thread.
+
+    What the process does not finish before it ends, the next one removes.
+    """
+    if sys.platform == "win32":
+        remove_tree(directory)
+        return
+    _go_on(_remove, directory)
 
 
 if sys.platform != "win32":
     _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-    def _empty(root: int) -> None:
+    class _OutOfTimeError(Exception):
+        """Not an `OSError`, which the removal of what cannot be removed passes over."""
+
+    def _go_on(remove: Callable[[str | os.PathLike[str], float], None], directory: str | os.PathLike[str]) -> None:
+        """Let *remove* begin here, and go on in a thread if the time is up."""
+        try:
+            remove(directory, time.monotonic() + _WAITED)
+        except _OutOfTimeError:
+            with suppress(RuntimeError):  # the interpreter ends, and starts no thread any more
+                threading.Thread(target=remove, args=(directory, _NEVER), daemon=True).start()
+
+    def _remove(directory: str | os.PathLike[str], ends: float) -> None:
+        """Remove *directory*.
+
+        Raises:
+            _OutOfTimeError: something was left when *ends* had passed.
+        """
+        with suppress(OSError):
+            root = os.open(directory, _LISTED)
+            try:
+                _empty(root, ends)
+            finally:
+                os.close(root)
+            Path(directory).rmdir()
+
+    def _empty(root: int, ends: float) -> None:
         """Remove what is in the directory *root*.
 
         Directories are moved up into it before they are emptied. `shutil.rmtree` calls itself for each level: a script
         that made a thousand of them would end it, and the host, with a RecursionError.
         """
         moved = f".{os.urandom(8).hex()}-"
-        pending = _remove_files(root)
+        pending = _remove_files(root, ends)
         count = 0
         while pending:
+            _check_time(ends)
             name = pending.pop()
             with suppress(OSError):
                 inner = _entered(name, root)
                 try:
-                    for child in _remove_files(inner):
+                    for child in _remove_files(inner, ends):
                         with suppress(OSError):
                             _entered(child, inner, close=True)  # a directory that moves must be writable (rename(2))
                             count += 1
@@ -97,17 +134,22 @@ if sys.platform != "win32":
                     os.close(inner)
                 os.rmdir(name, dir_fd=root)
 
-    def _remove_files(directory: int) -> list[str]:
+    def _remove_files(directory: int, ends: float) -> list[str]:
         """Remove the files of *directory*; return the names of its directories."""
         directories = []
         with os.scandir(directory) as entries:
             for entry in entries:
+                _check_time(ends)
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         directories.append(entry.name)
                     else:
                         os.unlink(entry.name, dir_fd=directory)
         return directories
+
+    def _check_time(ends: float) -> None:
+        if time.monotonic() > ends:
+            raise _OutOfTimeError
 
     def _entered(name: str, parent: int, *, close: bool = False) -> int:
         """Return a descriptor of the directory *name*, whose owner may do everything in it from now on."""
@@ -147,14 +189,14 @@ if sys.platform != "win32":
                     # and in what this process forks, but not in the programs that it starts.
                     return directory, mmap.mmap(file.fileno(), 1, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
 
-    def _sweep(place: str) -> None:
+    def _sweep(place: str | os.PathLike[str], ends: float) -> None:
         """Remove the directories in *place* of processes that have ended."""
         with suppress(OSError), os.scandir(place) as entries:
             for entry in islice(entries, _LOOKED_THROUGH):
                 if entry.name.startswith(_PREFIX):
-                    _remove_unused(entry.path)
+                    _remove_unused(entry.path, ends)
 
-    def _remove_unused(directory: str) -> None:
+    def _remove_unused(directory: str, ends: float) -> None:
         """Remove *directory* where it is one of this user's, and no process has its lock."""
         with suppress(OSError):
             at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -169,8 +211,9 @@ if sys.platform != "win32":
                 os.close(at)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(f"{directory}/{_FILES}")  # the lock last: what a kill leaves now, the next sweep removes
-                remove_tree(directory)
+                # The lock last: what a kill, or the time, leaves now, the next sweep removes.
+                _remove(f"{directory}/{_FILES}", ends)
+                _remove(directory, ends)
             finally:
                 os.close(lock)
 
@@ -180,7 +223,8 @@ if sys.platform != "win32":
         while _held:
             directory, lock = _held.popitem()[1]
             lock.close()
-            _remove_unused(directory)
+            with suppress(_OutOfTimeError):
+                _remove_unused(directory, time.monotonic() + _WAITED)
 
     def _after_fork() -> None:
         global _making

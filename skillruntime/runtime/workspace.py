@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
 from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
-from skillruntime.runtime.temporary import make_temporary, remove_tree
+from skillruntime.runtime.temporary import make_temporary, remove_soon
 
 __all__ = ["FILE_LIMIT", "Workspace"]
 
@@ -153,7 +153,7 @@ def _look(at: int | Path, prefix: str, found: dict[str, tuple[int, int, int]], s
 def _remove_own(directory: Path, maker: int) -> None:
     """Remove *directory* if this process made it, and not the process that it was forked from."""
     if os.getpid() == maker:
-        remove_tree(directory)
+        remove_soon(directory)
 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:

@@ -7,11 +7,10 @@ lets a script write there.
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ import anyio
 
 from skillruntime.remote.protocol import Progress
 from skillruntime.remote.wire_errors import printable
+from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
 from skillruntime.server.executions import Report
 
 __all__ = ["PROGRESS_FILE", "following", "read_progress"]
@@ -29,6 +29,7 @@ PROGRESS_FILE: Final = ".progress.json"
 _LOOK: Final = 0.5  # seconds between two looks: one system call each
 _LONGEST: Final = 4096  # bytes
 _MESSAGE: Final = 200  # characters
+_LARGEST: Final = 2**53  # what every reader of JSON keeps exactly (RFC 8259, section 6)
 # A script is not trusted: the file may be a link to another one, or a pipe that would block the reader.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -36,16 +37,25 @@ _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONB
 @asynccontextmanager
 async def following(directory: Path, report: Report) -> AsyncIterator[None]:
     """Inside this, report what the script in *directory* writes."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_follow, directory / PROGRESS_FILE, report)
-        yield
-        tasks.cancel_scope.cancel()
+    with ExitStack() as stack:
+        path, at = directory / PROGRESS_FILE, None
+        if HAS_DIRECTORY_DESCRIPTORS:
+            # A script that may write above its directory could exchange that for a link to another one.
+            path, at = Path(PROGRESS_FILE), open_without_links(str(directory))
+            stack.callback(os.close, at)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_follow, path, at, report)
+            yield
+            tasks.cancel_scope.cancel()
 
 
-def read_progress(path: Path) -> Progress | None:
-    """Return what *path* says; None where it does not exist, is half written, or says something else."""
+def read_progress(path: Path, at: int | None = None) -> Progress | None:
+    """Return what *path*, below the directory *at*, says; None where it does not exist, is half written, or is not one.
+
+    At most 4,096 bytes of a regular file are read, and no link is followed.
+    """
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = os.open(path, _FLAGS, dir_fd=at)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
@@ -63,11 +73,11 @@ def read_progress(path: Path) -> Progress | None:
     return Progress(done, _number(document.get("total")), text)
 
 
-async def _follow(path: Path, report: Report) -> None:
+async def _follow(path: Path, at: int | None, report: Report) -> None:
     last: Progress | None = None
     while True:
         await anyio.sleep(_LOOK)
-        progress = read_progress(path)
+        progress = read_progress(path, at)
         if progress is not None and progress != last:
             last = progress
             report(progress)
@@ -75,4 +85,5 @@ async def _follow(path: Path, report: Report) -> None:
 
 def _number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None
+    # Compared, not converted: Python has no float for an integer of 400 digits, and a call must not fail by it.
+    return value if is_number and -_LARGEST <= value <= _LARGEST else None

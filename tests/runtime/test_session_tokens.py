@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,25 @@ def test_an_observer_receives_each_call_load_and_read(write_skill: WriteSkill, t
     assert {record.session_id for record in records} == {session.id}
     assert "secret" not in repr(records)
     assert json.loads(records[4].response.to_json())["data"] == 1
+
+
+def test_a_long_result_is_not_counted_in_the_call(write_skill: WriteSkill) -> None:
+    """Counting ten megabytes takes seconds; an event loop must not wait for it."""
+    counting = threading.Event()
+    may_count = threading.Event()
+
+    def count(text: str) -> int:
+        counting.set()
+        assert may_count.wait(120)
+        return len(text)
+
+    runtime = SkillRuntime(write_skill("print(1)"))
+    echo(runtime, "x" * 300_000)
+    session = runtime.session(model=count)
+
+    assert session.call_sync("echo", {}).ok  # returns, although the count has to wait
+    assert counting.wait(120)
+    assert session.call_sync("echo", {}).ok
+    may_count.set()
+
+    assert session.ledger.spent("result", "echo") > 600_000

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.runtime.temporary import remove_tree
+from skillruntime.runtime import temporary
+from skillruntime.runtime.temporary import remove_soon, remove_tree
 from skillruntime.runtime.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="with Linux's namespaces and /proc")
@@ -202,3 +204,33 @@ def test_a_tree_of_thousands_of_levels_is_removed(tmp_path: Path) -> None:
 
     assert not (tmp_path / "tree").exists()
     assert (tmp_path / "outside" / "kept").exists()
+
+
+def test_a_removal_that_takes_long_goes_on_beside_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller waits for a bounded time, and the directory still goes."""
+    (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "tree" / "a" / "file").touch()
+    monkeypatch.setattr(temporary, "_WAITED", -1.0)
+
+    others = set(threading.enumerate())
+    remove_soon(tmp_path / "tree")
+    for thread in set(threading.enumerate()) - others:
+        thread.join(120)
+
+    assert not (tmp_path / "tree").exists()
+
+
+def test_what_a_process_had_no_time_to_remove_goes_with_the_next(tmp_path: Path) -> None:
+    """Its lock stays as long as anything else of it."""
+    source = (
+        "from skillruntime.runtime import temporary\nmade = make_temporary()\n"
+        "(made / 'd').mkdir()\n(made / 'd' / 'file').touch()\ntemporary._WAITED = -1.0"
+    )
+    with run(tmp_path, source) as process:
+        pass
+    assert process.returncode == 0
+    assert [sorted(each.name for each in left.iterdir()) for left in tmp_path.iterdir()] == [["files", "lock"]]
+
+    sweep(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from skillruntime.remote.protocol import Progress
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import SkillWork, serve_catalog
-from skillruntime.server.script_progress import read_progress
+from skillruntime.server.script_progress import following, read_progress
 from skillruntime.server.service import SkillService
 from tests.server.serving import Served, Skills, read
 from tests.skill_files import write_skill_files
@@ -64,6 +64,9 @@ async def test_the_progress_of_a_script_is_seen_by_its_caller(tmp_path: Path) ->
         ('{"done": 1, "to', None),
         ('{"done": true}', None),
         ('{"done": NaN}', None),
+        ('{"done": 1' + "0" * 400 + "}", None),
+        ('{"done": 1, "total": -1' + "0" * 400 + "}", Progress(1)),
+        ('{"done": 1}' + " " * 10_000_000, Progress(1)),
         ("[1]", None),
         ("[" * 4000, None),
         ("", None),
@@ -87,3 +90,26 @@ def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path) -> None:
 
     assert read_progress(tmp_path / "link") is None
     assert read_progress(tmp_path / "pipe") is None
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="needs descriptors of directories")
+async def test_progress_is_read_in_the_directory_that_the_script_was_given(tmp_path: Path) -> None:
+    """Also where a script exchanged it for a link to the directory of another one."""
+    for name, done in (("own", 1), ("other", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".progress.json").write_text(f'{{"done": {done}}}')
+    seen: list[Progress] = []
+    reported = anyio.Event()
+
+    def report(progress: Progress) -> None:
+        seen.append(progress)
+        reported.set()
+
+    with anyio.fail_after(120):
+        async with following(tmp_path / "own", report):
+            (tmp_path / "own").rename(tmp_path / "moved")
+            (tmp_path / "own").symlink_to(tmp_path / "other")
+            await reported.wait()
+
+    assert seen == [Progress(1)]

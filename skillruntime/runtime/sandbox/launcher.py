@@ -23,7 +23,7 @@ import anyio
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
 from skillruntime.runtime.sandbox.readable_paths import system_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError, open_without_links, outermost
-from skillruntime.runtime.temporary import make_temporary, remove_tree
+from skillruntime.runtime.temporary import make_temporary, remove_soon
 
 __all__ = ["LocalSandbox", "with_private_directories"]
 
@@ -71,7 +71,7 @@ class LocalSandbox:
             if self._level == "landlock":
                 # There is no private /tmp: the command gets a directory of its own instead.
                 temporary = make_temporary()
-                ours.callback(remove_tree, temporary)
+                ours.callback(remove_soon, temporary)
             else:
                 temporary = Path("/tmp")
             if self._level != "none":

@@ -49,7 +49,7 @@ def connect(family, kind, address):
         peer.connect(address)
         peer.send(b"x")
 probe("may_write_workspace", lambda: open("made", "w").write("x"))
-probe("may_write_temporary", lambda: open(os.environ.get("TMPDIR", "") + "/made", "w").write("x"))
+probe("may_write_temporary", lambda: open(os.environ["TMPDIR"] + "/made", "w").write("x"))
 probe("may_read_skill", lambda: open(asked["skill"] + "/file").read())
 probe("reads_outside", lambda: open(asked["outside"] + "/file").read())
 probe("lists_outside", lambda: os.listdir(asked["outside"]))
@@ -158,7 +158,8 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
             (sys.executable, "-I", "-S", "-c", _PROBE),
             workspace,
             json.dumps(asked).encode(),
-            {"PATH": "/usr/bin:/bin"},
+            # Where a level gives no temporary directory of its own, the probe must not write into the host's.
+            {"PATH": "/usr/bin:/bin", "TMPDIR": str(workspace)},
             skills=(skill,),
             readable=interpreter_paths(sys.executable),
             writable=(workspace,),

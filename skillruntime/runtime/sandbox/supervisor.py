@@ -189,17 +189,18 @@ class _Run:
         self.guest = guest if self.level != "none" else None
         self.user = None if self.guest is None else self.guest.user
         self.group = group if self.level != "none" else None
-        self.opened: list[int] = []  # what the command may write, at the level of Landlock
+        self.opened: dict[str, int] = {}  # what the command may write, at the level of Landlock
 
     def to_end(self) -> dict[str, Any]:
         if self.group is not None:
             self.group.limit(self.limits["memory"])
         if self.level == "landlock":
-            self.opened = [open_writable(path) for path in self.asked["bound"]]
+            self.opened = {path: open_writable(path) for path in self.asked["bound"]}
         started = time.time() - 1  # the times of files are those of the last tick, some milliseconds ago
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
         if self.user is not None:
-            give_back_files(self.opened, self.user, started)
+            own = self.asked["environment"].get("TMPDIR")  # which is only removed, and root may do that
+            give_back_files([at for path, at in self.opened.items() if path != own], self.user, started)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds}
@@ -239,7 +240,7 @@ class _Run:
             hidden = [landlock.paths_without(Path(root), "__pycache__") for root in skills]
             landlock.restrict(
                 [*readable, "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
-                [*self.opened, *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
+                [*self.opened.values(), *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
                 [path for _, listed in hidden for path in listed],
                 network=self.asked["network"],
                 abi=abi,
@@ -443,7 +444,3 @@ def _kill_user(user: int) -> None:
 
 def _prctl(option: int, value: int) -> None:
     _libc.prctl(option, value, 0, 0, 0)
-
-
-if __name__ == "__main__":
-    serve()

@@ -99,10 +99,10 @@ def give_back_files(roots: list[int], user: int, since: float) -> None:
     """Give what *user* made below *roots*, which are descriptors, to the owner of each root, following no link.
 
     Of a directory that has not changed *since* that time (in seconds of the epoch) only the directories are looked at:
-    among a million files most are the host's. It takes at most five seconds and 64 levels; what is left keeps the
+    among a million files most are the host's. It takes at most two seconds and 64 levels; what is left keeps the
     user, and the host, which is root, may change it itself.
     """
-    ends = time.monotonic() + 5
+    ends = time.monotonic() + 2
     for root in roots:
         owner = os.fstat(root)
         pending = ["."] if stat.S_ISDIR(owner.st_mode) else []

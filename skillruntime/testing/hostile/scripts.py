@@ -255,6 +255,13 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
 
 _HOLD = "import fcntl, time; f = open('held', 'w'); fcntl.flock(f, fcntl.LOCK_EX); open('ready', 'w').close(); time.sleep(60)"
 
+# The directory for temporary files where it is the script's alone: a loader that contains nothing has the host's there.
+_OWN_TEMPORARY = "(t if (t := os.environ.get('TMPDIR', '.')) and not set(os.listdir(t)) - {'home'} else '.')"
+_NEST = (
+    "import os\nat = os.open({}, os.O_RDONLY)\nfor n in range(20_000):\n    os.mkdir('d', dir_fd=at)\n"
+    "    below = os.open('d', os.O_RDONLY, dir_fd=at); os.close(at); at = below\nprint('{{}}')"
+)
+
 # No case damages a machine whose loader contains nothing: what would change it is opened for writing and left alone, a
 # mount is undone at once, a fork bomb stops at 512 processes, and the kit ends whatever is left.
 
@@ -288,6 +295,15 @@ _ENDLESS: tuple[tuple[str, str, str, str], ...] = (
      "for n in range(25_000): open(f'f{n}', 'w').close()\nprint('{}')"),
     ("deep-directories", "makes directories inside each other", "the call ends",
      "import os\nfor n in range(300):\n    os.mkdir('d'); os.chdir('d')\nprint('{}')"),
+    ("nest-workspace", "nests 20,000 directories in its workspace", "ended at its deadline, or the call ends", _NEST.format("'.'")),
+    ("nest-temporary", "nests 20,000 directories in its temporary directory", "ended at its deadline, or the call ends",
+     _NEST.format(_OWN_TEMPORARY)),
+    ("nest-long-names", "nests 2,000 directories whose names are as long as may be", "the call ends",
+     _NEST.format("'.'").replace("'d'", "'\\x1b[2J\\n' + 'd' * 250").replace("20_000", "2_000")),
+    ("fill-temporary", "makes 200,000 files in its temporary directory", "ended at its deadline, or the call ends",
+     f"import os\nt = {_OWN_TEMPORARY}\nfor n in range(200_000): os.close(os.open(t + f'/f{{n}}', 65))\nprint('{{}}')"),
+    ("close-temporary", "closes nested directories of its temporary directory", "the call ends",
+     f"import os\nt = {_OWN_TEMPORARY}\nfor n in range(1000):\n    d = t + f'/{{n}}'; os.makedirs(d + '/a/b'); os.chmod(d + '/a', 0); os.chmod(d, 0)\nprint('{{}}')"),
     ("print-nothing", "prints nothing", "refused: no result", ""),
     ("print-text", "prints text instead of JSON", "refused: not one JSON value", "print('hello')"),
     ("print-two", "prints two values", "refused: not one JSON value", "print('{} {}')"),
