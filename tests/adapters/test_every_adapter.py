@@ -339,7 +339,7 @@ def test_pydantic_ai_hands_over_as_text_what_json_alone_would_read(text: str) ->
     agent = pydantic_ai.Agent(FunctionModel(play), toolsets=[SkillToolset(SkillRuntime(functions=[echo]))])
     answers = [
         part.metadata
-        for message in agent.run_sync("go").all_messages()
+        for message in anyio.run(agent.run, "go").all_messages()
         for part in message.parts
         if part.part_kind == "tool-return"
     ]
