@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from skillruntime import (
+    Contract,
     RateLimitError,
     SkillCatalog,
     SkillInputError,
@@ -19,10 +20,16 @@ from skillruntime import (
     ToolTimeoutError,
     Version,
     VersionRange,
+    check_skill_compatibility,
     discover,
+    skill,
 )
 from skillruntime.catalog import Root, validate
-from skillruntime.tokens import count
+from skillruntime.contract import Migration, SkillInputValidator, split_calls
+from skillruntime.tokens import TokenLimits, count
+
+CONTRACT = Contract.from_dict({"version": "2.0.0", "input": {"properties": {"n": {"type": "integer"}}}}, name="count")
+OLD = Migration.from_function(lambda given: {"n": given["count"]}, to="2.0.0", source="1.x")
 
 TO_NAMES = [
     (lambda: discover(3), "discover takes directories, one by one: discover('skills', 'more-skills'); got 3"),  # type: ignore[arg-type]
@@ -38,6 +45,15 @@ TO_NAMES = [
     (lambda: VersionRange.parse(3), "3 is not a version range; write one such as '>=1.0.0,<2.0.0'"),  # type: ignore[arg-type]
     (lambda: SkillRuntime(timeout="5"), "timeout is a number of seconds, or None; got '5'"),  # type: ignore[arg-type]
     (lambda: SkillRuntime().call_sync("a", timeout=float("nan")), "timeout must be 0 seconds or more; got nan"),
+    (lambda: SkillInputValidator(3), "SkillInputValidator takes a JSON Schema, as a dict; got 3"),  # type: ignore[arg-type]
+    (lambda: split_calls(3), "split_calls takes the text of a model; got 3"),  # type: ignore[arg-type]
+    (lambda: check_skill_compatibility("", ""), "the current version is empty; give one such as '3.1.2'"),
+    (lambda: check_skill_compatibility(None, "1.0.0"), "a requirement and a version are texts"),  # type: ignore[arg-type]
+    (lambda: TokenLimits(""), "catalog_tokens is a number of tokens, 0 or more, or None for no limit; got ''"),  # type: ignore[arg-type]
+    (lambda: TokenLimits(page_tokens=-1), "page_tokens is a number of tokens"),
+    (lambda: pickle.dumps(SkillCatalog()), "a SkillCatalog cannot be pickled: it describes files; call discover in"),
+    (lambda: pickle.dumps(SkillRuntime().session()), "a SkillSession cannot be pickled: it holds locks"),
+    (lambda: pickle.dumps(CONTRACT.with_migration(OLD)), "cannot be pickled: with_migration added a function"),
     (lambda: count(None), "count takes a text; got None"),  # type: ignore[arg-type]
     (lambda: count("a", 3), "model is the name of a model, or a function from text to tokens; got 3"),  # type: ignore[arg-type]
 ]
@@ -50,6 +66,21 @@ def test_a_wrong_type_is_explained(use: Callable[[], object], message: str) -> N
         use()
 
     assert message in str(caught.value)
+
+
+@skill
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+@pytest.mark.parametrize("again", [lambda each: pickle.loads(pickle.dumps(each)), copy.copy, copy.deepcopy])
+def test_contracts_and_skills_can_be_copied_and_pickled(again: Callable[[Any], Any]) -> None:
+    """A contract is its document, and a function is pickled by its name."""
+    contract = again(CONTRACT)
+    assert contract.accept('{"n": "3"}').arguments == {"n": 3}
+    assert (contract.name, contract.to_dict()) == ("count", CONTRACT.to_dict())
+    assert again(double) is double
 
 
 @pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])

@@ -6,11 +6,13 @@ message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, get_type_hints
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,22 +23,28 @@ from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.contract.annotation_schema import SchemaWriter
 from skillruntime.contract.coercion.policy import Policy, policy_named
+from skillruntime.contract.coercion.repair import Repair
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.function_contract import to_skill_errors
+from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 
 __all__ = ["EnforcedTool", "enforce"]
 
+# The parameter by which `EnforcedTool` knows a call from ToolNode: a model sends JSON, never a ToolRuntime.
+_PROOF = "skillruntime_proof"
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
 
 
-def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
+def enforce(tool: BaseTool, *, policy: str | None = None, host_injects: bool = False) -> EnforcedTool:
     """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
 
-    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``. Arguments that LangChain injects are
-    not checked.
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``. An argument that is injected
+    (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's ``ToolNode`` and not checked; in
+    any other call the model may have sent it, so it counts as unknown. With *host_injects* it is taken from every call:
+    for a loop of your own that sets it in each, whatever the model sent.
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema.
@@ -47,7 +55,7 @@ def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
             f"enforce takes one tool of LangChain; got {tool!r:.80}. Make a function one with "
             "langchain_core.tools.tool, or give it to SkillRuntime(functions=[...]), which enforces it already"
         )
-    return EnforcedTool(tool, policy=policy)
+    return EnforcedTool(tool, policy=policy, host_injects=host_injects)
 
 
 _COPIED = (
@@ -62,8 +70,10 @@ class EnforcedTool(BaseTool):
     _inner: BaseTool = PrivateAttr()
     _contract: Contract = PrivateAttr()
     _policy: Policy | None = PrivateAttr()
+    _injected: frozenset[str] = PrivateAttr()
+    _host_injects: bool = PrivateAttr()
 
-    def __init__(self, tool: BaseTool, *, policy: str | None = None) -> None:
+    def __init__(self, tool: BaseTool, *, policy: str | None = None, host_injects: bool = False) -> None:
         register_checkpoint_types()
         contract = _contract_of(tool)
         super().__init__(
@@ -73,11 +83,26 @@ class EnforcedTool(BaseTool):
         self._inner = tool
         self._contract = contract
         self._policy = None if policy is None else policy_named(policy)  # an unknown name is refused here
+        self._injected = _injected_names(tool, contract)
+        self._host_injects = host_injects
 
     @property
     def func(self) -> Callable[..., Any] | None:
-        """The function inside: LangGraph reads its signature to find what to inject."""
-        return getattr(self._inner, "func", None)
+        """The function inside: LangGraph reads its annotations to find what to inject."""
+        function: Callable[..., Any] | None = getattr(self._inner, "func", None)
+        tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
+        if tool_node is None or not self._injected:
+            return function
+
+        def asking(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs) if function is not None else None
+
+        # A parameter that ToolNode sets: what comes beside it was not sent by a model. The tool's own parameters come
+        # after it, because ToolNode sets one ToolRuntime: the last that it finds.
+        read = function or self.coroutine
+        own = get_type_hints(read, include_extras=True) if read is not None else {}
+        asking.__annotations__ = {_PROOF: tool_node.ToolRuntime, **own}
+        return asking
 
     @property
     def coroutine(self) -> Callable[..., Any] | None:
@@ -94,7 +119,7 @@ class EnforcedTool(BaseTool):
         """Run the tool if the arguments fit, with all options that LangChain passes."""
         given, injected = self._split(tool_input)
         try:
-            accepted = self._contract.accept(given, policy=self._policy)
+            accepted = self._accepted(given)
         except SkillInputError as error:
             with _refused(error):
                 return super().run(_shown(given), *args, **kwargs)
@@ -108,7 +133,7 @@ class EnforcedTool(BaseTool):
         """Run the tool from async code: as `run`."""
         given, injected = self._split(tool_input)
         try:
-            accepted = self._contract.accept(given, policy=self._policy)
+            accepted = self._accepted(given)
         except SkillInputError as error:
             with _refused(error):
                 return await super().arun(_shown(given), *args, **kwargs)
@@ -126,10 +151,23 @@ class EnforcedTool(BaseTool):
             return ({names[0]: tool_input}, {}) if len(names) == 1 else (tool_input, {})
         if not isinstance(tool_input, Mapping):
             return tool_input, {}
-        # InjectedState, InjectedToolCallId and ToolRuntime arrive among the arguments and are not JSON.
-        injected_names = _injected_names(self._inner, self._contract)
-        injected = {key: value for key, value in tool_input.items() if key in injected_names}
-        return {key: value for key, value in tool_input.items() if key not in injected}, injected
+        # InjectedState, InjectedStore and ToolRuntime arrive among the arguments and are not JSON.
+        tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
+        is_from_host = self._host_injects or (
+            tool_node is not None and any(isinstance(value, tool_node.ToolRuntime) for value in tool_input.values())
+        )
+        injected = {key: value for key, value in tool_input.items() if is_from_host and key in self._injected}
+        return {key: value for key, value in tool_input.items() if key not in injected and key != _PROOF}, injected
+
+    def _accepted(self, given: Any) -> Accepted:
+        accepted = self._contract.accept(given, policy=self._policy)
+        forged = self._injected & accepted.arguments.keys()
+        if not forged:
+            return accepted
+        # The schema takes any key, so it does not refuse those that only the host may set.
+        arguments = {key: value for key, value in accepted.arguments.items() if key not in forged}
+        left_out = (Repair(format_pointer((key,)), "unknown-key", accepted.arguments[key], None) for key in forged)
+        return dataclasses.replace(accepted, arguments=arguments, repairs=(*accepted.repairs, *left_out))
 
     # Only a refused call reaches the methods below: callbacks see its run like any other.
 
@@ -150,7 +188,7 @@ class EnforcedTool(BaseTool):
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        errors = _own_words(error, self._inner, self._contract, arguments) or to_errors(error, self.name)
+        errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
 
@@ -196,7 +234,8 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
     names: set[str] = set()
     # LangGraph's ToolNode finds injected arguments in the schema or, for ToolRuntime, only in the signature.
     if isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel):
-        names |= set(tool.args_schema.model_fields)
+        fields = tool.args_schema.model_fields
+        names |= {*fields, *(each.alias for each in fields.values() if each.alias)}
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
     if function is not None:
         parameters = inspect.signature(function).parameters.values()
@@ -204,7 +243,9 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
     return frozenset(names - set(_declared(contract)))
 
 
-def _own_words(error: Exception, tool: BaseTool, contract: Contract, arguments: dict[str, Any]) -> list[SkillError]:
+def _own_words(
+    error: Exception, tool: BaseTool, injected: frozenset[str], arguments: dict[str, Any]
+) -> list[SkillError]:
     """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
     # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
     if isinstance(error, ToolException):
@@ -214,7 +255,6 @@ def _own_words(error: Exception, tool: BaseTool, contract: Contract, arguments: 
     if not (isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__):
         return []
     # What LangChain should have set, and the host did not, is not the model's to send.
-    injected = _injected_names(tool, contract)
     is_hosts = any(item["loc"] and item["loc"][0] in injected for item in error.errors())
     return [] if is_hosts else to_skill_errors(error, arguments)
 

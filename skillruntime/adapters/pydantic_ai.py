@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.contract.arguments import parse_arguments
+from skillruntime.errors import SkillInputError
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -99,13 +100,14 @@ class _AnyArguments:
     """Hands arguments on as the model wrote them: pydantic-ai would refuse broken JSON, which the contract repairs."""
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
-        """Return the arguments, or their text where it is not a JSON object."""
+        """Return the arguments, or their text where the contract must read it."""
         text = input.decode("utf-8", "replace") if isinstance(input, bytes | bytearray) else input
         try:
-            value = json.loads(text)
-        except ValueError:
+            parsed = parse_arguments(text)
+        except SkillInputError:
             return {_RAW: text}
-        return value if isinstance(value, dict) else {_RAW: text}
+        # A repair belongs into the record of the call, which the contract makes.
+        return parsed.value if isinstance(parsed.value, dict) and not parsed.rules else {_RAW: text}
 
     def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
         """Return the arguments as they are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from skillruntime.catalog.filtered import Filtered
 from skillruntime.catalog.offering import (
@@ -84,7 +84,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._entries: Mapping[str, Entry] = names.counting
         self._beside: Mapping[str, Entry] = names.beside
         self._rivals = names.rivals
-        self._admits: Callable[[Entry], bool] = _always
+        self._admits: Callable[[Entry], bool] = lambda entry: True
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
         self._derive = derive
@@ -102,6 +102,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._searched: SkillCatalog | None = None
         self._numbers: dict[str, int] | None = None
         self._recorded = tuple(root for root in self.roots if root.record)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SkillCatalog:
+        return self  # it never changes
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SkillCatalog cannot be pickled: it describes files; call discover in the other process")
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -360,7 +366,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def with_rank(self, rank: Rank) -> SkillCatalog:
         """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
-        view = self._visible(_always)
+        view = self._visible(lambda entry: True)
         view._rank = rank
         view._origin = (self, lambda whole: whole.with_rank(rank))
         return view
@@ -440,7 +446,3 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             self.diagnostics, self._snapshots, (*entries.values(), *beside.values()), view.shadowed.values()
         )
         return view
-
-
-def _always(entry: Entry) -> bool:
-    return True

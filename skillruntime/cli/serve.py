@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from skillruntime.cli.output import EXIT_FAILED, EXIT_TRY_AGAIN, fail
-from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import SkillRuntimeError
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.server import Authenticator, PublishedSkill
@@ -291,6 +291,10 @@ def _serve_mcp(
     import anyio
 
     catalog = open_catalog(directories, trust=trust)
+    for name in names:
+        if not catalog.select(include=(name,)):
+            error = SkillNotFoundError(f"There is no skill named {name!r}")
+            fail(with_next_command(error, catalog, name, "serve"), as_json=False)
     served = catalog.select(include=names) if names else catalog
     try:
         from skillruntime.adapters.mcp import serve_http, serve_stdio

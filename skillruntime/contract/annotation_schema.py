@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined, SchemaError, SchemaValidator, to_js
 from typing_extensions import TypedDict
 
 from skillruntime.contract.plain_json import find_fault
+from skillruntime.contract.wording import WIDER
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["SchemaWriter", "adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
@@ -63,18 +64,6 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
         raise unusable(f"{label}: {str(shown)[:80]} has no JSON Schema", _ANNOTATE) from None
 
 
-# What pydantic reads, and writes, of these types is more than the format that it states: ``date-time`` requires an
-# offset (RFC 3339, section 5.6), and a Python ``datetime`` is often naive; ``duration`` has no fractions of a second,
-# and no days beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a browser does
-# (``https://example.org/Köln``). So a pattern takes its place; pydantic itself checks the rest of an argument.
-_WIDER = {
-    "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
-    "time": (r"^\d{2}:\d{2}", "09:30:00"),
-    "duration": (r"^[+-]?P", "PT1H30M"),
-    "uri": (r"^\s*[A-Za-z][A-Za-z0-9+.-]*:", "https://example.com/page"),
-}
-
-
 class SchemaWriter(GenerateJsonSchema):
     """pydantic's own, as wide as its types, without the defaults of fields that `plain_default` leaves to Python."""
 
@@ -105,8 +94,8 @@ class SchemaWriter(GenerateJsonSchema):
 
 
 def _widened(schema: dict[str, Any]) -> dict[str, Any]:
-    if schema.get("format") in _WIDER:  # not so where a model writes times as numbers
-        pattern, example = _WIDER[schema.pop("format")]
+    if schema.get("format") in WIDER:  # not so where a model writes times as numbers
+        pattern, example = WIDER[schema.pop("format")]
         schema |= {"pattern": pattern, "examples": [example]}
     return schema
 

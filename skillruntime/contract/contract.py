@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
@@ -85,7 +86,9 @@ class Contract:
         self.policy = policy_named(document.get("policy", "safe"))
         self._is_prepared = False
         properties = properties_of(self.input.document)
-        self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
+        self._deprecated = frozenset(
+            name for name, each in properties.items() if isinstance(each, dict) and each.get("deprecated") is True
+        )
         declared = document.get("migrations")
         self.migrations = _linked(_read_migrations(document), self.version, self.output) if declared else ()
 
@@ -138,6 +141,15 @@ class Contract:
     def __repr__(self) -> str:
         return f"Contract({self.name!r}, version={self.version!r})"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Contract:
+        return self  # it never changes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if len(self.migrations) > len(self._document.get("migrations", ())):
+            raise TypeError(f"{self!r} cannot be pickled: with_migration added a function; add it in the other process")
+        own = self._document.get("name") or self._document.get("title")
+        return partial(Contract, name="" if self.name == own else self.name), (dict(self._document),)
+
     def with_migration(self, migration: Migration) -> Contract:
         """Return a contract that also takes the arguments that *migration* covers: the host's own function, say.
 
@@ -151,7 +163,9 @@ class Contract:
         if not self._is_prepared:
             self._prepare()
         # Schemas and defaults are shared: compiling them is what costs.
-        extended = copy.copy(self)
+        extended = Contract.__new__(Contract)
+        for slot in self.__slots__:
+            setattr(extended, slot, getattr(self, slot))
         extended.migrations = _linked((*self.migrations, migration), self.version, self.output)
         extended._link_shapes()
         return extended
@@ -432,7 +446,3 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     return [
         Migration.from_dict(each, where=f"migrations/{index}", contract=document) for index, each in enumerate(declared)
     ]
-
-
-def _is_deprecated(schema: Any) -> bool:
-    return isinstance(schema, dict) and schema.get("deprecated") is True

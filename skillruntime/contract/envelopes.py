@@ -84,7 +84,10 @@ def split_calls(text: str) -> list[dict[str, Any]]:
     Raises:
         TruncatedInputError: the last object is cut off.
         SkillInputError: there is no object, or there is other text between two of them.
+        TypeError: it is not a text.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"split_calls takes the text of a model; got {text!r:.80}")
     calls: list[dict[str, Any]] = []
     position, failure = 0, None
     try:

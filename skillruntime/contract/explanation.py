@@ -25,8 +25,10 @@ from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.violations import Violation
 from skillruntime.contract.wording import (
+    FORMAT_OF_PATTERN,
     MAX_LISTED,
     MAX_QUOTED,
+    format_name,
     in_words,
     listed,
     part_of,
@@ -286,7 +288,9 @@ def _fault(violation: Violation, is_secret: bool) -> str:
         case "const":
             return f"is not {quoted(expected)}"
         case "format":
-            return f"is not a valid {expected}"
+            return f"is not a valid {format_name(expected)}"
+        case "pattern" if expected in FORMAT_OF_PATTERN:
+            return f"is not a valid {format_name(FORMAT_OF_PATTERN[expected])}"
         case "pattern":
             return f"does not match {shortened(str(expected))}"
         case "anyOf" | "oneOf":

@@ -203,6 +203,8 @@ class TypedFunction:
             if isinstance(result, Iterator):
                 raise SkillOutputError(f"The function returned a {type(result).__name__}; return a list of its items")
             is_json = type(result) in (dict, list) and is_plain_json(result)
+            if is_json and self.output is None:
+                return result
             if not is_json and holds_iterator(result):
                 raise SkillOutputError("The function's result holds a generator or another iterator; return a list")
             if self.output is not None:

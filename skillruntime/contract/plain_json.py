@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -87,7 +87,7 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
     """
-    if levels >= _USUAL_LEVELS and _is_ordinary(value, _USUAL_LEVELS):
+    if levels >= _USUAL_LEVELS and _is_ordinary((value,), _USUAL_LEVELS):
         return None
     pending: list[tuple[Any, Path]] = [(value, ())]
     is_writable = False
@@ -128,20 +128,27 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     return None
 
 
-def _is_ordinary(value: Any, levels: int) -> bool:
-    """Whether a look at each part is enough to see that *value* has no fault: ASCII, short numbers, few levels."""
-    kind = type(value)
-    if kind is dict:
-        return levels > 0 and all(
-            type(key) is str and key.isascii() and _is_ordinary(member, levels - 1) for key, member in value.items()
-        )
-    if kind is list:
-        return levels > 0 and all(_is_ordinary(item, levels - 1) for item in value)
-    if kind is str:
-        return bool(value.isascii())
-    if kind is int:
-        return bool(-_SHORT < value < _SHORT)
-    return value is None or kind is bool or (kind is float and math.isfinite(value))
+def _is_ordinary(parts: Iterable[Any], levels: int) -> bool:
+    """Whether a look at each of *parts* is enough to see that it has no fault: short numbers, few levels."""
+    for part in parts:
+        kind = type(part)
+        if kind is str:
+            if not part.isascii() and not is_unicode(part):
+                return False
+        elif kind is dict:
+            if levels <= 0 or not _is_ordinary(part.values(), levels - 1):
+                return False
+            if not all(type(key) is str and key.isascii() for key in part):
+                return False
+        elif kind is list:
+            if levels <= 0 or not _is_ordinary(part, levels - 1):
+                return False
+        elif kind is int:
+            if not -_SHORT < part < _SHORT:
+                return False
+        elif not (kind is bool or part is None or (kind is float and math.isfinite(part))):
+            return False
+    return True
 
 
 _SHORT = 1 << 63

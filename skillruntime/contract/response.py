@@ -63,18 +63,24 @@ class SkillResponse(Generic[Data]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of 31.4; fields without a value are left out."""
+        return self._document(to_plain(self.data))
+
+    def to_json(self) -> str:
+        """Return the envelope as compact JSON text, as a model reads it."""
+        try:
+            return _ENCODE(self._document(self.data))  # which asks for what is not JSON where it meets it
+        except TypeError:  # a date as a key of a mapping
+            return _ENCODE(self.to_dict())
+
+    def _document(self, data: Any) -> dict[str, Any]:
         document: dict[str, Any] = {"status": self.status}
-        if self.data is not None:
-            document["data"] = to_plain(self.data)
+        if data is not None:
+            document["data"] = data
         if self.errors:
             document["errors"] = [error.to_dict() for error in self.errors]
         if self.metadata:
             document["metadata"] = self.metadata
         return document
-
-    def to_json(self) -> str:
-        """Return the envelope as compact JSON text, as a model reads it."""
-        return _ENCODE(self.to_dict())
 
 
 def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:

@@ -14,8 +14,8 @@ from functools import total_ordering
 from typing import Any
 
 __all__ = [
-    *("Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version"),
-    *("same_line", "satisfies"),
+    *("Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version", "same_line"),
+    "satisfies",
 ]
 
 _MAX_LENGTH = 256
@@ -300,6 +300,10 @@ def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_vers
     Raises:
         ValueError: the requirement or the version is invalid by both readings.
     """
+    if not isinstance(skill_hermes_requirement, str) or not isinstance(current_hermes_version, str):
+        raise TypeError("a requirement and a version are texts, such as '>=3.0.0' and '3.1.2'")
+    if not current_hermes_version.strip():
+        raise ValueError("the current version is empty; give one such as '3.1.2'")
     if _is_within(current_hermes_version, skill_hermes_requirement):
         return True, ""
     return False, f"Skill requires Hermes {skill_hermes_requirement}, but current version is {current_hermes_version}"

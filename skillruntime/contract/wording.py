@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["MAX_LISTED", "MAX_QUOTED", "in_words", "listed", "part_of", "quoted", "shortened", "type_names"]
+__all__ = [
+    *("FORMAT_OF_PATTERN", "MAX_LISTED", "MAX_QUOTED", "WIDER", "format_name", "in_words", "listed", "part_of"),
+    *("quoted", "shortened", "type_names"),
+]
 
 MAX_QUOTED = 40
 MAX_ITEMS = 5
@@ -65,8 +68,8 @@ def in_words(schema: Any) -> str:
     if "pattern" in schema:
         words += f" that matches {shortened(str(schema['pattern']))}"
     if "format" in schema:
-        article = "an" if str(schema["format"])[:1] in tuple("aeio") else "a"
-        words += f" in the form of {article} {schema['format']}"
+        name = format_name(schema["format"])
+        words += f" that is {'an' if name[:1] in tuple('aeioAEI') else 'a'} {name}"
         # RFC 3339, section 5.6: an offset is required, which callers often leave out.
         if schema["format"] in _FORMS:
             words += f", such as {_FORMS[schema['format']]}"
@@ -75,6 +78,33 @@ def in_words(schema: Any) -> str:
     return shortened(words.lstrip(", "), MAX_LISTED)
 
 
+def format_name(name: Any) -> str:
+    """Return what a ``format`` of JSON Schema is called in English: ``IPv6 address``."""
+    return _FORMAT_NAMES.get(str(name), str(name))
+
+
+# What pydantic reads, and writes, of these types is more than the format that it states: ``date-time`` requires an
+# offset (RFC 3339, section 5.6), and a Python ``datetime`` is often naive; ``duration`` has no fractions of a second,
+# and no days beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a browser does
+# (``https://example.org/Köln``). So a pattern takes its place; pydantic itself checks the rest of an argument.
+WIDER = {
+    "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
+    "time": (r"^\d{2}:\d{2}", "09:30:00"),
+    "duration": (r"^[+-]?P", "PT1H30M"),
+    "uri": (r"^\s*[A-Za-z][A-Za-z0-9+.-]*:", "https://example.com/page"),
+}
+FORMAT_OF_PATTERN = {pattern: name for name, (pattern, _) in WIDER.items()}
+_FORMAT_NAMES = {
+    "date-time": "date and time",
+    "email": "email address",
+    "hostname": "host name",
+    "ipv4": "IPv4 address",
+    "ipv6": "IPv6 address",
+    "json-pointer": "JSON Pointer",
+    "regex": "regular expression",
+    "uri": "URI",
+    "uuid": "UUID",
+}
 _FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
 
 

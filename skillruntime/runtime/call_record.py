@@ -16,6 +16,8 @@ from skillruntime.errors import SkillRuntimeError
 if TYPE_CHECKING:
     from logging import Logger
 
+    from skillruntime.runtime.call import CallRequest, Prepared
+
 __all__ = ["CallRecord", "Observer", "Operation", "around", "is_logging", "notify", "record_of", "start"]
 
 
@@ -48,6 +50,21 @@ class CallRecord:
     session_id: str | None = None
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     call_id: str | None = None
+
+    @classmethod
+    def of(cls, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> CallRecord:
+        """Return the record of a call that has just ended; without *prepared* it was refused."""
+        return cls(
+            Operation.CALL,
+            str(request.name),
+            request.started_at,
+            round((time.perf_counter() - request.started) * 1e9),
+            response,
+            request.sent if prepared is None else prepared.arguments,
+            session_id=None if request.session is None else request.session.id,
+            config=request.options.get("config"),
+            call_id=request.options.get("call_id"),
+        )
 
     @property
     def status(self) -> str:

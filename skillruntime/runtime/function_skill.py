@@ -45,6 +45,9 @@ class FunctionSkill(Generic[_P, _R]):
     def __repr__(self) -> str:
         return f"FunctionSkill({self.name!r})"
 
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # pickled as Python pickles functions: by the name in their module
+
 
 @overload
 def skill(function: Callable[_P, _R], /) -> FunctionSkill[_P, _R]: ...

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
@@ -25,7 +24,7 @@ from skillruntime.runtime.approved_run import run_approved
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata, require_seconds
 from skillruntime.runtime.call_options import CallOptions
-from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
+from skillruntime.runtime.call_record import CallRecord, Observer, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
 from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
@@ -413,8 +412,7 @@ class SkillRuntime:
         if isinstance(output, SkillResponse):
             return dataclasses.replace(output, data=data, metadata={**metadata, **(output.metadata or {})})
         status, errors = read_reported(plain)
-        if status == "failed":
-            data = data_of(shaped, status)
+        data = data_of(shaped, status) if status == "failed" else data
         return SkillResponse(status, data=data, errors=errors, metadata=metadata)
 
     def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:
@@ -443,20 +441,7 @@ class SkillRuntime:
             response = session.record_answer(request.name, request.sent, response)
         # The record is built only if an observer or the log receives it.
         if self._observers or is_logging():
-            notify(
-                self._observers,
-                CallRecord(
-                    Operation.CALL,
-                    str(request.name),
-                    request.started_at,
-                    round((time.perf_counter() - request.started) * 1e9),
-                    response,
-                    request.sent if prepared is None else prepared.arguments,
-                    session_id=None if session is None else session.id,
-                    config=request.options.get("config"),
-                    call_id=request.options.get("call_id"),
-                ),
-            )
+            notify(self._observers, CallRecord.of(request, prepared, response))
         return response
 
 

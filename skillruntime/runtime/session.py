@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, Unpack
+from typing import Any, NoReturn, Protocol, Unpack
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
@@ -115,6 +115,9 @@ class SkillSession:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillSession:
         return self  # a copied toolkit is in the same conversation, whose tokens are counted once
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SkillSession cannot be pickled: it holds locks of this process; keep its conversation here")
 
     @property
     def active(self) -> Mapping[str, ActiveSkill]:

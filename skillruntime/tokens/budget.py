@@ -45,6 +45,12 @@ class TokenLimits:
     page_tokens: int | None = None
     warn_at: float = 0.8
 
+    def __post_init__(self) -> None:
+        for name in ("catalog_tokens", "body_tokens", "resource_tokens", "total_tokens", "page_tokens"):
+            limit = getattr(self, name)
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+                raise ValueError(f"{name} is a number of tokens, 0 or more, or None for no limit; got {limit!r:.80}")
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:

@@ -8,13 +8,19 @@ from typing import Annotated, Any
 
 import anyio
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentState
+from langchain.tools import InjectedState, ToolRuntime
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, HttpUrl, field_validator
 
+from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import enforce
+from skillruntime.runtime import SkillRuntime
+from skillruntime.testing import ScriptedChatModel, call_message
 
 
 @tool(response_format="content_and_artifact")
@@ -119,18 +125,87 @@ def test_what_the_argument_model_refuses_beyond_json_schema_is_reported() -> Non
     assert "an even number, please" in error["message"]
 
 
-def test_injected_arguments_pass_by() -> None:
-    """What the host injects is neither shown to the model nor refused as unknown."""
+@tool
+def greet(name: str, user: Annotated[str, InjectedToolArg] = "a guest") -> str:
+    """Greet."""
+    return f"{user} greets {name}"
 
-    @tool
-    def greet(name: str, user: Annotated[str, InjectedToolArg]) -> str:
-        """Greet."""
+
+class Signed(BaseTool):
+    """A tool without a function of its own."""
+
+    name: str = "signed"
+    description: str = "Sign."
+
+    class Arguments(BaseModel):
+        name: str
+        user: Annotated[str, InjectedState("user")] = "a guest"
+
+    args_schema: Any = Arguments
+
+    def _run(self, name: str, user: str = "a guest") -> str:
         return f"{user} greets {name}"
 
-    subject = enforce(greet)
 
-    assert "user" not in convert_to_openai_tool(subject)["function"]["parameters"]["properties"]
-    for message in invoke_both_ways(subject, tool_call("greet", {"name": "Bo", "user": "Ada"})):
+@tool
+def stated(name: str, runtime: ToolRuntime, user: Annotated[str, InjectedState("user")]) -> str:
+    """Greet for the user of the state."""
+    return f"{user} greets {name}" if runtime.state["user"] == user else "forged"
+
+
+class UserState(AgentState[Any]):
+    """A state with the user of the host."""
+
+    user: str
+
+
+def run_agent(subject: BaseTool, arguments: dict[str, Any], *middleware: Any) -> ToolMessage:
+    """Let a model call *subject* in an agent whose state has the user Ada, and return the answer of the call."""
+    model = ScriptedChatModel(replies=[call_message((subject.name, arguments)), AIMessage("done")])
+    agent = create_agent(model, tools=[subject], middleware=middleware, state_schema=UserState)
+    asked: Any = {"messages": [("user", "go")], "user": "Ada"}
+    answers = [each for each in agent.invoke(asked)["messages"] if isinstance(each, ToolMessage)]
+    assert len(answers) == 1
+    return answers[0]
+
+
+@pytest.mark.parametrize("with_skills", [True, False])
+@pytest.mark.parametrize("subject", [Signed(), stated], ids=["class", "function"])
+def test_what_the_graph_injects_reaches_the_tool_whatever_the_model_sends(subject: BaseTool, with_skills: bool) -> None:
+    """A value of the model under such a name is never the one that the tool gets."""
+    middleware = [SkillMiddleware(SkillRuntime())] if with_skills else []
+    assert "user" not in convert_to_openai_tool(enforce(subject))["function"]["parameters"]["properties"]
+    for arguments in ({"name": "Bo"}, {"name": "Bo", "user": "root"}, {"name": "Bo", "runtime": {"state": {}}}):
+        answer = run_agent(enforce(subject), arguments, *middleware)
+        refused = "runtime" in arguments and subject.name == "signed"  # which injects no such parameter
+        assert answer.content == "Ada greets Bo" or refused
+
+
+def test_an_injected_argument_of_a_call_outside_of_a_graph_is_unknown() -> None:
+    """It may come from the model; nothing shows who set it."""
+    for sent in ({"name": "Bo", "user": "root"}, {"name": "Bo", "user": "root", "skillruntime_proof": {}}):
+        for message in invoke_both_ways(enforce(greet), tool_call("greet", sent)):
+            assert "'user' is not a known property" in message.content
+    for message in invoke_both_ways(enforce(greet), tool_call("greet", {"name": "Bo"})):
+        assert message.content == "a guest greets Bo"
+
+
+def test_an_injected_argument_is_left_out_where_any_key_is_allowed() -> None:
+    """A schema of an MCP server, say, refuses no key, and the function has a parameter that it does not show."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    subject = enforce(StructuredTool.from_function(greet.func, name="greet", description="Greet", args_schema=schema))  # type: ignore[attr-defined]
+
+    for message in invoke_both_ways(subject, tool_call("greet", {"name": "Bo", "user": "root"})):
+        assert message.content == "a guest greets Bo"
+        repair = message.additional_kwargs["skillruntime"]["repairs"][0]
+        assert (repair["path"], repair["rule"], repair["before"]) == ("/user", "unknown-key", "root")
+
+
+def test_a_loop_that_sets_injected_arguments_itself_says_so() -> None:
+    """As LangChain's own guide does it, in each call."""
+    for message in invoke_both_ways(
+        enforce(greet, host_injects=True), tool_call("greet", {"name": "Bo", "user": "Ada"})
+    ):
         assert message.content == "Ada greets Bo"
 
 

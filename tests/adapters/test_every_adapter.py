@@ -314,3 +314,35 @@ def test_every_kind_of_skill_is_offered_and_called(
 
     counted = {"letters": 3}
     assert answers == {**dict.fromkeys(KINDS, counted), "remote": {"said": "abc"}}
+
+
+@pytest.mark.parametrize("text", ['{"text": "a", "text": "b"}', '{"text": "\\ud83d"}', '{"text": NaN}'])
+def test_pydantic_ai_hands_over_as_text_what_json_alone_would_read(text: str) -> None:
+    """Python's json takes the last of two values, half of a character, and NaN; the contract refuses them."""
+    pydantic_ai = pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+    from skillruntime.adapters.pydantic_ai import SkillToolset
+
+    received: list[str] = []
+
+    @skill
+    def echo(text: str) -> str:
+        """Return the text."""
+        received.append(text)
+        return text
+
+    def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse([ToolCallPart("echo", text) if len(messages) == 1 else TextPart("done")])
+
+    agent = pydantic_ai.Agent(FunctionModel(play), toolsets=[SkillToolset(SkillRuntime(functions=[echo]))])
+    answers = [
+        part.metadata
+        for message in anyio.run(agent.run, "go").all_messages()
+        for part in message.parts
+        if part.part_kind == "tool-return"
+    ]
+
+    assert [answer.status for answer in answers] == ["failed"]
+    assert received == []

@@ -145,6 +145,14 @@ def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
     assert data.exit_code == 1
 
 
+def test_serving_a_skill_that_is_not_there_fails(run: Run) -> None:
+    """A directory in place of a name would be a server without tools, and nothing would say why."""
+    result = CliRunner().invoke(group, ["serve", "--mcp", "no-such-skill"])
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "There is no skill named 'no-such-skill'" in result.stderr
+
+
 def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     """Exit code 1 where there is an error; a broken contract does not hide the rest."""
     good = run("validate", str(skills), own=False)

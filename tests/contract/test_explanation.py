@@ -98,7 +98,7 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
         {"since": "yesterday"},
         "INVALID_INPUT",
         '/since: "yesterday" is not a valid date',
-        "Send a string in the form of a date, such as 2026-01-31",
+        "Send a string that is a date, such as 2026-01-31",
     ),
     (
         {"language": "English"},
@@ -299,8 +299,8 @@ MESSAGES: list[tuple[dict[str, Any], Any, str, str]] = [
     (
         {"type": "string", "format": "email"},
         "x",
-        '/p: "x" is not a valid email',
-        "Send a string in the form of an email",
+        '/p: "x" is not a valid email address',
+        "Send a string that is an email address",
     ),
     ({"not": {"const": 5}}, 5, "/p: 5 is a value that the schema excludes", "Send a value other than 5"),
     ({"not": {}}, 5, "/p: 5 is a value that the schema excludes", "Send another value; this one is excluded"),

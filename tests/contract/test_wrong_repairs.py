@@ -63,6 +63,12 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (MAP, [{"key": "a", "value": "b"}], REFUSED),
     (MAP, [{"name": "a", "value": "b"}], REFUSED),
     (MESSAGE, [{"role": "user"}], {"role": "user"}),
+    (MESSAGE, [{"key": "role", "value": "user"}], REFUSED),
+    (VALUE_AND_UNIT, [{"value": 1, "unit": "m"}], {"value": 1, "unit": "m"}),
+    # a wrapper's name that is a parameter's but for its plural
+    (closed(arguments=OBJECT), {"argument": {}}, REFUSED),
+    (closed(arguments=NULL), {"argument": None}, REFUSED),
+    (closed(input=TEXT), {"inputs": {"input": "a"}}, {"input": "a"}),
     # ambiguous is not impossible
     (either(either(BOOLEAN, {"enum": ["False"]}), array(array(TEXT))), "false", REFUSED),
     (either(INTEGER, {"enum": ["none"]}, NULL), "None", REFUSED),

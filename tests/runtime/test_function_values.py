@@ -127,13 +127,23 @@ def test_an_address_with_letters_beyond_ascii_is_valid_for_a_url() -> None:
     )
 
 
+def test_white_space_around_a_duration_is_left_out_and_its_pattern_is_called_by_its_name() -> None:
+    """The pattern that takes the place of a format says nothing to a reader."""
+
+    def wait(delay: datetime.timedelta) -> float:
+        return delay.total_seconds()
+
+    assert called(wait, {"delay": " PT1H"}).data == 3600.0
+    assert messages(called(wait, {"delay": "soon"})) == ['/delay: "soon" is not a valid duration']
+
+
 def test_a_format_that_the_host_states_for_a_text_is_enforced() -> None:
     """Of a ``str`` pydantic checks no format, so the schema does."""
 
     def show(page: Annotated[str, Field(json_schema_extra={"format": "uri"})]) -> str:
         return page
 
-    assert messages(called(show, {"page": "https://a b"})) == ['/page: "https://a b" is not a valid uri']
+    assert messages(called(show, {"page": "https://a b"})) == ['/page: "https://a b" is not a valid URI']
 
 
 def test_what_pydantic_alone_refuses_has_an_example() -> None:

@@ -73,7 +73,13 @@ def taken_out(
     [('wrapper-object', {'city': 'Paris'}, {'input': '…'})]
     """
     match value:
-        case [item] if of_type and (wants_text or not is_nothing(item)) and not (is_entry(item) and not declared):
+        case [item] if (
+            of_type
+            and (wants_text or not is_nothing(item))
+            and not (
+                is_entry(item) and item.keys().isdisjoint(declared)  # of a map in the form of its entries
+            )
+        ):
             yield "array-of-one", item, value
         case dict() if (
             is_schema_echo(value, schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
 from skillruntime.contract.arguments import parse_container
@@ -132,7 +132,7 @@ def may_wrap(name: str) -> bool:
     return _plain(name) in _WRAPPERS or name == "type" or not name.strip()
 
 
-def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bool:
+def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:
     """Whether all that *value* says is under *name*, beside nothing but what names the call or the schema.
 
     A key that is declared says something, unless what is wrapped has one of that name itself.
@@ -152,6 +152,9 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bo
     held = inside if isinstance(inside, dict) else {}
     said = held.keys() | _wrapped_keys(held)
     if any(key in declared and key not in said for key in value):
+        return False
+    # `argument` where `arguments` is declared is that key, misspelt.
+    if any(_singular(fold_name(each)) == _singular(folded) and each not in said for each in declared):
         return False
     return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
 

@@ -24,13 +24,15 @@ from skillruntime.contract.coercion.subschemas import (
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
+from skillruntime.contract.wording import FORMAT_OF_PATTERN
 
 __all__ = ["whole"]
 
 # The formats whose texts never begin or end with white space, so that it says nothing.
-_WITHOUT_BLANKS = frozenset(
-    {"date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"}
-)
+_WITHOUT_BLANKS = {
+    *("date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"),
+    *FORMAT_OF_PATTERN,
+}
 _UNQUOTED = ("type", "enum", "const", "format", "pattern")
 _QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
 
@@ -70,7 +72,7 @@ def _converted(state: Coercion, value: Any, here: list[Violation], path: Path, d
             case "enum" | "const":
                 for after in _options(state, violation).meant_by(value):
                     yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
-            case "format" if isinstance(value, str) and violation.expected in _WITHOUT_BLANKS:
+            case "format" | "pattern" if isinstance(value, str) and violation.expected in _WITHOUT_BLANKS:
                 if value.strip() != value:
                     yield Repaired(value.strip(), (Repair(pointer, "surrounding-space", value, value.strip()),))
             case "type":
