@@ -22,7 +22,7 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, MessageError
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
@@ -60,12 +60,12 @@ from skillruntime.server.request_parsing import (
     check_protocol_header,
     credentials_in,
     make_ticket,
-    new_execution_id,
     preferred_wait,
     read_body,
     read_completion,
     read_invocation,
     read_page_query,
+    released_id,
     stated_trace,
     with_key_header,
 )
@@ -207,7 +207,7 @@ class SkillService:
     async def _identify(self, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> Principal | None:
         if self._authenticate is None:
             return None
-        return await self._authenticate(with_key_header(request, self._key_headers), credentials)
+        return await identify(self._authenticate, with_key_header(request, self._key_headers), credentials)
 
     async def still_knows(self, request: WireRequest, owner: str, credentials: Mapping[str, Any] | None = None) -> bool:
         """Whether *request* is that of *owner* still: who waits may outlive a key or a token."""
@@ -359,7 +359,8 @@ class SkillService:
         check_operator(call, "release an execution")
         ticket, _ = await self._find_execution(call)
         try:
-            execution = await self.executions.release(ticket.execution_id, new_execution_id())
+            # Operators who release it at the same time, and one whose answer was lost, get the same execution.
+            execution = await self.executions.release(ticket.execution_id, released_id(call.parts[0], self._secret))
         except NotHeldError:
             raise refuse(WireCode.CONFLICT, "The execution is not held") from None
         return show_execution(call.request, execution, {}, plain=not call.knows_cancelled, is_first=True)

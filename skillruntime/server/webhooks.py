@@ -62,7 +62,7 @@ class Webhooks:
         return (
             "whsec_"
             # Derived, so that every server signs alike and no secret of a caller can be stolen from the database.
-            + base64.b64encode(hmac.digest(self._secret, b"webhook " + owner.encode(), hashlib.sha256)).decode()
+            + base64.b64encode(hmac.digest(self._secret, b"webhook " + owner.encode("utf-8", "surrogatepass"), hashlib.sha256)).decode()
         )
 
     async def allows(self, url: str) -> bool:
@@ -81,7 +81,7 @@ class Webhooks:
             "timestamp": execution.timestamps.updated_at,
             "data": execution.to_dict(),
         }
-        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
         # A message is sent at least once: after a crash it is sent again, with the same id.
         for pause in (*self._pauses, None):

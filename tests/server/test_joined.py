@@ -439,13 +439,15 @@ async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> N
             path = f"/executions?limit=2&cursor={page['next_cursor']}" if "next_cursor" in page else None
         everyone = read(await served.ask("GET", "/executions?all=1", key=OPERATOR_KEY))
         anonymous = await served.ask("GET", "/executions")
-        queries = ("limit=0", "limit=%EF%BC%91", "cursor=zz", "cursor=9999999999999.9999999999")
+        queries = ("limit=0", "limit=%EF%BC%91", "cursor=zz", "cursor=9999999999999.9999999999", "limit=201")
+        # Zeros in front must not hide digits at the end, and int() takes 4,300 digits at most.
+        queries += ("limit=0000002000", "limit=000000001" + "0" * 30, "limit=" + "0" * 5000, "limit=1&limit=2", "limit=")
         bad = [(await served.ask("GET", f"/executions?{query}", key=KEY)).status for query in queries]
 
     assert [len(page) for page in pages] == [2, 2, 1]
     assert [each for page in pages for each in page] == ids[::-1]
     assert len(everyone["executions"]) == 6
-    assert (anonymous.status, bad) == (401, [400] * 4)
+    assert (anonymous.status, bad) == (401, [400] * 10)
 
 
 # What the wire looks like
