@@ -43,7 +43,8 @@ class Ticket:
     """Everything that is stored for an accepted call, never a credential.
 
     ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version; ``name`` what the runtime calls;
-    ``timeout`` is in seconds from its start; ``fingerprint`` distinguishes requests under the same key.
+    ``timeout`` is in seconds from its start; ``fingerprint`` distinguishes requests under the same key. ``is_open``:
+    whoever knows the id may see and cancel it.
     """
 
     execution_id: str
@@ -60,6 +61,7 @@ class Ticket:
     trace_id: str | None = None
     webhook: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_open: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as a JSON object."""

@@ -164,6 +164,7 @@ def make_ticket(
     secret: bytes,
     longest: float,
     policy: str | None = None,
+    is_open: bool = False,
 ) -> Ticket:
     """Return the ticket of an invocation whose inputs fit the skill's contract; it may run *longest* seconds.
 
@@ -209,6 +210,7 @@ def make_ticket(
         trace_id=trace_id,
         webhook=invocation.context.webhook,
         metadata=metadata,
+        is_open=is_open,
     )
 
 
