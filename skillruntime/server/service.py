@@ -292,7 +292,7 @@ class SkillService:
         except TooManyError:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:
-            raise refuse_for_database(error) from None
+            raise refuse_for_database(error, finds_it="the same Idempotency-Key finds the execution") from None
         # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
         except KeyReusedError:
             raise refuse(
