@@ -20,8 +20,8 @@ __all__ = ["OtherServers"]
 
 _log = logging.getLogger("skillruntime.server")
 _ENDING = 20  # looks at whether the sessions of a dead server have ended, 50 ms apart
-# Executions that one look asks for: more than the 1,000 connections of a server can wait for, and its places. PostgreSQL
-# takes 65,535 parameters at most.
+# Executions that one look asks for: more than the 1,000 connections and the places of a server; PostgreSQL takes
+# 65,535 parameters at most.
 _FOLLOWED = 10_000
 
 
