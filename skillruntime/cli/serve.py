@@ -124,7 +124,7 @@ __all__ = ["command"]
 @click.option("--jwks", metavar="URL|FILE", help="Also identify callers by bearer tokens signed with these keys.")
 @click.option("--issuer", help="With --jwks: the issuer that tokens must name.")
 @click.option("--audience", help="With --jwks: the audience that tokens must name.")
-@click.option("--authenticator", metavar="MODULE:FUNCTION", help="Identify callers with your own coroutine function.")
+@click.option("--authenticator", metavar="MODULE:FUNCTION", help="Identify callers with your own function.")
 @click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), help="How far arguments are repaired.")
 @click.option("--mcp", is_flag=True, help="Serve MCP over standard input and output instead.")
 @click.option("--http", is_flag=True, help="With --mcp: serve streamable HTTP on --host and --port.")
@@ -269,6 +269,8 @@ def _load(place: str) -> Authenticator:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise click.UsageError(f"--authenticator {place!r} cannot be imported: {error}") from None
+    if not callable(found):
+        raise click.UsageError(f"--authenticator {place!r} is not a function")
     return cast("Authenticator", found)
 
 

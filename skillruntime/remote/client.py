@@ -130,6 +130,8 @@ class RemoteClient:
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
         message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
+        if not seen and self.descriptor.extensions.idempotency_key:  # what finds the execution, if there is one
+            details = {"idempotency_key": plan.key}
         # It may still run there: the error must not suggest a second call.
         raise RemoteError(ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details), may_have_run=True)
 

@@ -190,11 +190,17 @@ def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execu
         answer = yield Send(request)
         # Also the time of the attempt: a server that sends its answers byte by byte takes a minute for each.
         waited += plan.clock() - sent_at
-        failure, may_have_run, hint = _submission_failure(answer)
-        unsure = unsure or may_have_run
-        if failure is None:
-            assert isinstance(answer, WireResponse)
-            return _read_execution(answer, plan, None, is_unsure=unsure), _next_poll(answer)
+        try:
+            failure, may_have_run, hint = _submission_failure(answer)
+            unsure = unsure or may_have_run
+            if failure is None:
+                assert isinstance(answer, WireResponse)
+                return _read_execution(answer, plan, None), _next_poll(answer)
+        except RemoteError as error:
+            # An answer that cannot be read, or is too long, is one to a request that was sent.
+            unsure = unsure or error.may_have_run
+            document = _with_key(error.document, plan, unsure)
+            raise RemoteError(document, may_have_run=unsure and not plan.repeatable) from None
         pause = _backoff(plan, attempt, hint)
         # Once an answer was lost, the server may hold the execution, and only the same key finds it. Giving up would
         # leave the caller to order a second time with a new key: the plan's patience counts then, not the attempts
@@ -221,7 +227,7 @@ def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool,
     # What we would not send at all, such as an address inside, is not tried again.
     if isinstance(answer, UnreachableError):
         if answer.is_refused:
-            raise _unreachable(answer, may_have_run=False)
+            raise _unreachable(answer, may_have_run=answer.was_sent)
         return _unreachable(answer, may_have_run=False).document, answer.was_sent, None
     assert isinstance(answer, WireResponse)
     if answer.status not in _RETRIED:
@@ -325,13 +331,10 @@ def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
     return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))
 
 
-def _read_execution(
-    response: WireResponse, plan: Plan, execution_id: str | None, *, is_unsure: bool = False
-) -> Execution:
+def _read_execution(response: WireResponse, plan: Plan, execution_id: str | None) -> Execution:
     """Read the execution that *response* shows, or raise what it says, or what is wrong with it."""
     if not (200 <= response.status < 300 or (response.status == 504 and _has_execution(response))):
-        refusal = _refusal(response, may_have_run=(is_unsure or execution_id is not None) and not plan.repeatable)
-        raise RemoteError(_with_key(refusal.document, plan, is_unsure), may_have_run=refusal.may_have_run)
+        raise _refusal(response, may_have_run=execution_id is not None and not plan.repeatable)
     try:
         execution = Execution.from_dict(_read_json(response))
     except MessageError as error:

@@ -53,9 +53,10 @@ class BadCredentialsError(Exception):
     """The credentials are not valid. It does not say why: the reason would help an attacker who guesses."""
 
 
-Authenticator = Callable[[WireRequest, Mapping[str, Any] | None], Awaitable[Principal | None]]
+Authenticator = Callable[[WireRequest, Mapping[str, Any] | None], Awaitable[Principal | None] | Principal | None]
 """Returns the caller of a request, or None if the request has no credentials that this authenticator reads. The second
-argument is ``caller.credentials`` of the body, for ``custom`` schemes.
+argument is ``caller.credentials`` of the body, for ``custom`` schemes. A function that is not a coroutine function
+holds up all other requests until it returns.
 
 Raises:
     BadCredentialsError: the request has credentials that are not valid.
@@ -121,6 +122,22 @@ class KeyRing:
         return principal
 
 
+async def identify(
+    authenticate: Authenticator, request: WireRequest, credentials: Mapping[str, Any] | None
+) -> Principal | None:
+    """Return the caller whom *authenticate* recognizes, which may be a coroutine function or a plain one.
+
+    Raises:
+        BadCredentialsError: the credentials are not valid.
+        TypeError: it returned something else.
+    """
+    found = authenticate(request, credentials)
+    principal = await found if isinstance(found, Awaitable) else found
+    if principal is None or isinstance(principal, Principal):
+        return principal
+    raise TypeError(f"The authenticator must return a Principal or None, not {type(principal).__name__}")
+
+
 def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
     """Return an authenticator that tries each of *authenticators* and uses the first that recognizes the caller."""
     asked = tuple(authenticators)
@@ -129,7 +146,7 @@ def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
         was_bad = False
         for each in asked:
             try:
-                principal = await each(request, credentials)
+                principal = await identify(each, request, credentials)
             except BadCredentialsError:
                 was_bad = True
             else:

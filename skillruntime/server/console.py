@@ -24,7 +24,8 @@ from skillruntime.server.console_drawing import (
     pretty,
     violations_of,
 )
-from skillruntime.server.http_responses import RefusedError, without_content
+from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.http_responses import RefusedError, refuse_for_database, without_content
 from skillruntime.server.service import SkillService
 
 __all__ = ["Pages"]
@@ -58,6 +59,13 @@ class Pages:
             return await self._sign_in(request)
         call = await self._service.identify(_as_caller(request, _cookie(request)))
         page = _Page(self._service, call)
+        try:
+            return await self._draw(page, request, parts)
+        except DatabaseAwayError as error:
+            problem = draw_problem(refuse_for_database(error).document.to_envelope())
+            return page.draw("Try again", problem, status=503, is_live=request.method == "GET")
+
+    async def _draw(self, page: _Page, request: WireRequest, parts: list[str]) -> WireResponse:
         match request.method, parts:
             case "GET", []:
                 return await page.skills()

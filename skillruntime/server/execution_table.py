@@ -27,7 +27,6 @@ from skillruntime.server.executions import (
     Ticket,
     held,
     interrupted,
-    page_start,
     waited_too_long,
 )
 from skillruntime.server.quotas import NearQuotaError, allows, check_quota, lock_quotas, quota_values
@@ -321,22 +320,30 @@ class ExecutionTable:
         return to_row(rows[0]) if rows else None
 
     def page(
-        self, execute: Execute, caller: str | None, begins: tuple[int, int] | None, limit: int
-    ) -> tuple[int, int, list[Row]]:
-        """Return where a page begins (see `page_start`) and its executions without their outputs, the newest first."""
-        until, skipped = begins or page_start(None, now=self.now(execute))
-        condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
+        self, execute: Execute, caller: str | None, after: tuple[float, str] | None, limit: int
+    ) -> tuple[list[Row], str | None]:
+        """Return the executions that follow *after* (see `read_cursor`) without their outputs, the newest first.
+
+        With them comes the cursor of the next page; None where this is the last.
+        """
+        conditions, values = ["true"], dict[str, Any]()
+        if caller is not None:
+            conditions.append("caller = :caller")
+            values["caller"] = caller
+        if after is not None:
+            # Not (created_at, id) < (:at, :id), for which a database may not use the index on the first alone.
+            conditions.append("created_at <= :at AND (created_at < :at OR id < :id)")
+            values["at"], values["id"] = after
         rows = execute(
             self.sql(
-                f"""SELECT {HEAD} FROM skillruntime_executions WHERE {condition}
-                ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :skipped"""
+                f"""SELECT {HEAD} FROM skillruntime_executions WHERE {" AND ".join(conditions)}
+                ORDER BY created_at DESC, id DESC LIMIT :limit"""
             ),
-            until=until / 1_000_000,
-            limit=limit,
-            skipped=skipped,
-            **({} if caller is None else {"caller": caller}),
+            limit=limit + 1,
+            **values,
         )
-        return until, skipped, [to_row(fields) for fields in rows]
+        shown = [to_row(fields) for fields in rows[:limit]]
+        return shown, f"{rows[limit - 1][13]!r}~{rows[limit - 1][0]}" if len(rows) > limit else None
 
     def counts(self, execute: Execute) -> dict[str, int]:
         """Return how many executions wait and run, on all servers."""

@@ -35,7 +35,7 @@ __all__ = [
     "Work",
 ]
 
-_CURSOR: Final = re.compile(r"([0-9]{16})\.([0-9]{1,9})")
+_CURSOR: Final = re.compile(r"([0-9]{1,12}\.[0-9]{1,17})~([^\0]{1,500})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Ticket:
     """Everything that is stored for an accepted call, never a credential.
 
     ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version; ``name`` what the runtime calls;
-    ``timeout`` is in seconds from its start; ``fingerprint`` distinguishes requests under the same key.
+    ``timeout`` is in seconds from its start; ``fingerprint`` distinguishes requests under the same key. ``is_open``:
+    whoever knows the id may see and cancel it.
     """
 
     execution_id: str
@@ -60,6 +61,7 @@ class Ticket:
     trace_id: str | None = None
     webhook: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_open: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as a JSON object."""
@@ -322,24 +324,21 @@ class Executions(Protocol):
         ...
 
 
-def page_start(cursor: str | None, *, now: float = 0.0) -> tuple[int, int]:
-    """Return where a page begins: the moment of the first page (us since the epoch), and how many came before.
+def read_cursor(cursor: str) -> tuple[float, str]:
+    """Return the last execution of the page before: when it was created (seconds since the epoch), and its id.
 
-    The moment stays that of the first page, so that later executions do not move the pages.
+    Not an offset: executions that begin, or are deleted, between two pages would move the second.
 
-    >>> page_start("1742481000500000.50", now=0.0)
-    (1742481000500000, 50)
+    >>> read_cursor("1742481000.5~exec-1")
+    (1742481000.5, 'exec-1')
 
     Raises:
         ValueError: the cursor is not one that this list returned.
     """
-    if cursor is None:
-        return int(now * 1_000_000) + 1, 0  # in ms an execution of the same ms would move the pages
-    # An offset behind a fixed moment: rows that end or begin meanwhile neither move a page nor hide a row.
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise ValueError("not a cursor of this list")
-    return int(match[1]), int(match[2])
+    return float(match[1]), match[2]
 
 
 def fingerprint_of(value: Any) -> str:

@@ -111,6 +111,8 @@ async def host_skills(
         base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
         try:
             published = _publish(runtime, hosting, base_url)
+            # Only now: a client of a server that does not start is refused, not accepted and then cut off.
+            listening.listen(1024)
         except BaseException:
             listening.close()
             raise

@@ -83,13 +83,13 @@ def refuse_for_now(seconds: float, message: str) -> RefusedError:
     return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, None, hint))
 
 
-def refuse_for_database(error: DatabaseAwayError) -> RefusedError:
+def refuse_for_database(error: DatabaseAwayError, *, finds_it: str = "the execution's state shows it") -> RefusedError:
     """Return the 503 of a server without its database; of a commit whose answer was lost it says that it is unknown."""
     hint = RetryHint(suggested_delay_ms=1000)
     message = "The server's database does not answer"
     details = None
     if error.is_unknown:
-        message += "; whether the request was accepted is unknown, and the same Idempotency-Key finds it"
+        message += f"; whether the request took effect is unknown, and {finds_it}"
         details = {"accepted": "unknown"}
     return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, details, hint))
 

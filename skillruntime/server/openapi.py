@@ -15,7 +15,7 @@ _TEXT: Final = {"type": "string"}
 # 6.3 and 4.2 name no form of an id: any text of this length but NUL.
 _NAME: Final = {"type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[^\\u0000]*$"}
 _ID: Final = {"name": "execution_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-_CURSOR: Final = {"type": "string", "pattern": "^[0-9]{16}\\.[0-9]{1,9}$"}
+_CURSOR: Final = {"type": "string", "pattern": "^[0-9]{1,12}\\.[0-9]{1,17}~[^\\u0000]{1,500}$"}
 _WEBHOOK: Final = {
     "type": "string",
     "format": "uri",

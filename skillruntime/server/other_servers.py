@@ -20,7 +20,9 @@ __all__ = ["OtherServers"]
 
 _log = logging.getLogger("skillruntime.server")
 _ENDING = 20  # looks at whether the sessions of a dead server have ended, 50 ms apart
-_FOLLOWED = 1000  # executions that one look asks for: PostgreSQL takes 65,535 parameters at most
+# Executions that one look asks for: more than the 1,000 connections and the places of a server; PostgreSQL takes
+# 65,535 parameters at most.
+_FOLLOWED = 10_000
 
 
 class OtherServers:

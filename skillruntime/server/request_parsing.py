@@ -32,12 +32,12 @@ __all__ = [
     "credentials_in",
     "knows_cancelled",
     "make_ticket",
-    "new_execution_id",
     "preferred_wait",
     "read_body",
     "read_completion",
     "read_invocation",
     "read_page_query",
+    "released_id",
     "stated_trace",
     "with_key_header",
 ]
@@ -118,14 +118,19 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     """Return how many executions a page is to hold, where it begins, and whether it shows everyone's.
 
     Raises:
-        MessageError: the limit is not a number from 1 to 200.
+        MessageError: the limit is not a number from 1 to 200, or a parameter occurs twice.
     """
     query = parse_qs(request.query, keep_blank_values=True)
-    text = query.get("limit", ["50"])[-1]
-    # isdecimal alone takes digits of every script, and int() reads them.
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= 200:
+    # Of two values a proxy may read the first and this server the last; other parameters are ignored.
+    for name in ("limit", "cursor", "all"):
+        if len(query.get(name, ())) > 1:
+            raise MessageError([{"field": f"/{name}", "expected": "one value", "actual": f"{len(query[name])} values"}])
+    text = query.get("limit", ["50"])[0]
+    # Not isdecimal, which takes digits of every script. Zeros in front are allowed, and int() refuses 5,000 of them.
+    number = re.fullmatch(r"0*([0-9]{1,3})", text)
+    if number is None or not 1 <= int(number[1]) <= 200:
         raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
-    return int(text), query.get("cursor", [None])[-1], query.get("all") == ["1"]
+    return int(number[1]), query.get("cursor", [None])[0], query.get("all") == ["1"]
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
@@ -159,6 +164,7 @@ def make_ticket(
     secret: bytes,
     longest: float,
     policy: str | None = None,
+    is_open: bool = False,
 ) -> Ticket:
     """Return the ticket of an invocation whose inputs fit the skill's contract; it may run *longest* seconds.
 
@@ -204,12 +210,13 @@ def make_ticket(
         trace_id=trace_id,
         webhook=invocation.context.webhook,
         metadata=metadata,
+        is_open=is_open,
     )
 
 
-def new_execution_id() -> str:
-    """Return an id that cannot be guessed: of 160 random bits."""
-    return _id_of(secrets.token_bytes(20))
+def released_id(execution_id: str, secret: bytes) -> str:
+    """Return the id under which a held execution runs again: always the same, so that it is released once."""
+    return _id_of(hmac.digest(secret, b"released " + execution_id.encode(), hashlib.sha256)[:20])
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
@@ -246,7 +253,7 @@ def _execution_id(
     """A new id; the same one for the same idempotency key of the same caller and skill."""
     key = request.headers.get("idempotency-key")
     if key is None:
-        return new_execution_id()
+        return _id_of(secrets.token_bytes(20))
     if not _KEY.fullmatch(key):
         violation = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
         raise MessageError([violation])

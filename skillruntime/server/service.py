@@ -22,7 +22,7 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, MessageError
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
@@ -60,12 +60,12 @@ from skillruntime.server.request_parsing import (
     check_protocol_header,
     credentials_in,
     make_ticket,
-    new_execution_id,
     preferred_wait,
     read_body,
     read_completion,
     read_invocation,
     read_page_query,
+    released_id,
     stated_trace,
     with_key_header,
 )
@@ -127,7 +127,7 @@ class SkillService:
             _route("invoke", r"/skills/([^/]+)/invoke", POST=self._invoke),
             _route("executions", r"/executions", GET=self._list),
             _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
-            _route("result", r"/executions/([^/]+)/result", GET=self._result),
+            _route("result", r"/executions/([^/]+)/result", GET=self._status),
             _route("events", r"/executions/([^/]+)/events", GET=self._events),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
             _route("release", r"/executions/([^/]+)/release", POST=self._release),
@@ -207,7 +207,7 @@ class SkillService:
     async def _identify(self, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> Principal | None:
         if self._authenticate is None:
             return None
-        return await self._authenticate(with_key_header(request, self._key_headers), credentials)
+        return await identify(self._authenticate, with_key_header(request, self._key_headers), credentials)
 
     async def still_knows(self, request: WireRequest, owner: str, credentials: Mapping[str, Any] | None = None) -> bool:
         """Whether *request* is that of *owner* still: who waits may outlive a key or a token."""
@@ -233,7 +233,7 @@ class SkillService:
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
         is_operator = call.principal is not None and call.principal.is_operator
         # An anonymous caller's executions are protected by their ids, which cannot be guessed.
-        if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
+        if found is None or not (is_operator or found[0].is_open or found[0].owner in (call.owner, ANONYMOUS)):
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
         if is_expired(found[1], self.executions.now()):
@@ -257,6 +257,8 @@ class SkillService:
         document = read_body(request)  # first, for a custom caller's credentials lie in it
         call.trace_id = stated_trace(document)  # for the log, whatever becomes of the request
         credentials = credentials_in(document)
+        # A GET has no body: what was begun with credentials that have no header can be followed only by its id.
+        is_open = call.principal is None and credentials is not None and "api_key" not in credentials
         if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
             await self._admit(call, credentials)
         served = find_callable(call, self.skills)
@@ -275,6 +277,7 @@ class SkillService:
             secret=self._secret,
             longest=self.limits.timeout_seconds,
             policy=self._policy,
+            is_open=is_open,
         )
         if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
             expected = "a public address, from an authenticated caller"
@@ -289,7 +292,7 @@ class SkillService:
         except TooManyError:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:
-            raise refuse_for_database(error) from None
+            raise refuse_for_database(error, finds_it="the same Idempotency-Key finds the execution") from None
         # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
         except KeyReusedError:
             raise refuse(
@@ -315,6 +318,7 @@ class SkillService:
         return show_execution(call.request, execution, headers, plain=not call.knows_cancelled, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
+        """The document as it is now; at the result's address too, with ``Retry-After`` before the end."""
         _, execution = await self._find_execution(call)
         seconds = preferred_wait(call.request, self.limits.wait_seconds)
         headers = {}
@@ -325,10 +329,6 @@ class SkillService:
             if not await self.still_knows(call.request, call.owner):
                 raise refuse_login(None)
         return show_execution(call.request, execution, headers, plain=not call.knows_cancelled)
-
-    async def _result(self, call: Call) -> WireResponse:
-        """Before the end this is the current document, and ``Retry-After``."""
-        return await self._status(call)
 
     async def _events(self, call: Call) -> WireResponse:
         """Return the events so far; over the network the stream continues from there."""
@@ -359,7 +359,8 @@ class SkillService:
         check_operator(call, "release an execution")
         ticket, _ = await self._find_execution(call)
         try:
-            execution = await self.executions.release(ticket.execution_id, new_execution_id())
+            # Operators who release it at the same time, and one whose answer was lost, get the same execution.
+            execution = await self.executions.release(ticket.execution_id, released_id(call.parts[0], self._secret))
         except NotHeldError:
             raise refuse(WireCode.CONFLICT, "The execution is not held") from None
         return show_execution(call.request, execution, {}, plain=not call.knows_cancelled, is_first=True)

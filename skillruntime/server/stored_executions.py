@@ -38,7 +38,7 @@ from skillruntime.server.executions import (
     Work,
     broken,
     interrupted,
-    page_start,
+    read_cursor,
 )
 from skillruntime.server.notifications import send_webhook, write_progress
 from skillruntime.server.other_servers import OtherServers
@@ -222,12 +222,8 @@ class StoredExecutions:
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
-        begins = None if cursor is None else page_start(cursor)
-        until, skipped, found = await self._batches.read(
-            lambda execute: self._table.page(execute, owner, begins, limit + 1)
-        )
-        more = f"{until}.{skipped + limit}" if len(found) > limit else None
-        shown: list[Row] = found[:limit]
+        after = None if cursor is None else read_cursor(cursor)
+        shown, more = await self._batches.read(lambda execute: self._table.page(execute, owner, after, limit))
         return Page(tuple(each.execution for each in shown), tuple(each.ticket for each in shown), more)
 
     async def delete(self, *, ended_before: float) -> int:

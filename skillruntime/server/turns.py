@@ -39,7 +39,9 @@ def _within_limits(execute: Execute, sql: Sql, number: int, terms: Terms, is_sha
             skill_id=places.full_skills,
             caller=places.full_callers,
         )
-        chosen += [each for each in found if len(chosen) < number and places.take(each[1], each[2])]
+        for each in found:
+            if len(chosen) < number and places.take(each[1], each[2]):
+                chosen.append(each)
         # Another look finds others only if this one filled the places of a skill or a caller.
         if len(chosen) >= number or len(found) < _CANDIDATES:
             return chosen

@@ -18,10 +18,10 @@ __all__ = ["Server", "bind"]
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at *host* and *port*; port 0 is one that is free.
+    """Return a socket of *host* and *port* that does not listen yet; port 0 is one that is free.
 
     Raises:
-        OSError: it cannot listen there.
+        OSError: it is not free.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only where it is.
@@ -30,7 +30,6 @@ def bind(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(1024)
         listening.setblocking(False)
     except OSError:
         listening.close()

@@ -59,11 +59,9 @@ class Webhooks:
 
     def secret_of(self, owner: str) -> str:
         """Return the secret with which messages to *owner* are signed."""
-        return (
-            "whsec_"
-            # Derived, so that every server signs alike and no secret of a caller can be stolen from the database.
-            + base64.b64encode(hmac.digest(self._secret, b"webhook " + owner.encode(), hashlib.sha256)).decode()
-        )
+        # Derived, so that every server signs alike and no secret of a caller can be stolen from the database.
+        own = hmac.digest(self._secret, b"webhook " + owner.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return "whsec_" + base64.b64encode(own).decode()
 
     async def allows(self, url: str) -> bool:
         """Whether a message may be sent to *url*: it is public, or the guard allows it."""
@@ -81,7 +79,7 @@ class Webhooks:
             "timestamp": execution.timestamps.updated_at,
             "data": execution.to_dict(),
         }
-        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
         # A message is sent at least once: after a crash it is sent again, with the same id.
         for pause in (*self._pauses, None):

@@ -152,6 +152,24 @@ async def test_the_deadline_of_the_call_goes_along() -> None:
     assert not response.errors[0].recoverable, "how far it came is unknown"
 
 
+async def test_a_call_without_any_answer_names_its_key() -> None:
+    """The server may have begun it a moment later: the key that the client made up is what finds it."""
+    keys = []
+
+    async def silent(request: WireRequest) -> WireResponse:
+        keys.append(request.headers["idempotency-key"])
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
+
+    async with serve_in_memory() as served:
+        client = RemoteClient(served.service.skills["slow"].descriptor, NoCredentials, silent, grace=0.0)
+        with pytest.raises(RemoteError) as raised:
+            await client.invoke({"text": "x"}, timeout=0.05)
+
+    assert raised.value.may_have_run
+    assert raised.value.document.details == {"idempotency_key": keys[0]}
+
+
 async def test_custom_credentials_reach_the_body_and_are_not_kept() -> None:
     """6.3: ``caller.credentials``; no execution contains them."""
     seen: list[dict[str, Any]] = []

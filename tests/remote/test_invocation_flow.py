@@ -107,6 +107,32 @@ def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order(
     assert error.document.details == {"idempotency_key": "key-1"}
 
 
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        WireResponse(202, {}, b'{"exec'),
+        UnreachableError("The response is longer than 10,485,760 bytes", was_sent=True, is_refused=True),
+    ],
+    ids=["half", "too_long"],
+)
+def test_an_answer_that_cannot_be_read_may_be_that_of_a_run(unreadable: WireResponse | UnreachableError) -> None:
+    """The request was sent: a second order is not suggested, and the key that finds the first is named."""
+    error = failure_of(plan(idempotency_key=True), unreadable)
+    harmless = failure_of(plan(repeatable=True), unreadable)
+
+    assert error.may_have_run and not error.recoverable
+    assert error.document.details == {"idempotency_key": "key-1"}
+    assert not harmless.may_have_run and harmless.recoverable
+
+
+def test_an_address_that_is_refused_was_not_asked() -> None:
+    """Nothing was sent to an address inside, so nothing ran."""
+    error = failure_of(plan(idempotency_key=True), UnreachableError("inside", was_sent=False, is_refused=True))
+
+    assert not error.may_have_run
+    assert error.document.details is None
+
+
 def test_a_refusal_after_a_lost_202_may_have_run() -> None:
     """The first request may have been accepted before the credentials were revoked."""
     refused = answer({"error": {"code": "AUTH_REQUIRED", "message": "No"}}, 401)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator
 
 import anyio
 import pytest
 
+from skillruntime.server.uvicorn_server import bind
 from tests.server.serving import KEY, Served, invocation, read, serve_over_socket_from_memory
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +20,16 @@ async def served() -> AsyncIterator[Served]:
     """Return a service on a socket."""
     async with serve_over_socket_from_memory() as served:
         yield served
+
+
+def test_a_bound_port_is_refused_until_the_server_listens() -> None:
+    """A start that fails while the skills are checked must not accept a client and then cut it off."""
+    listening = bind("127.0.0.1", 0)
+    try:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(listening.getsockname(), timeout=60)
+    finally:
+        listening.close()
 
 
 async def exchange(served: Served, *lines: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:

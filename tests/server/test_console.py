@@ -24,6 +24,7 @@ from skillruntime.remote.descriptor import ParameterDefinition
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.server.console import Pages
 from skillruntime.server.console_drawing import draw_field
+from skillruntime.server.database import DatabaseAwayError
 from tests.server.serving import (
     BASE,
     KEY,
@@ -338,3 +339,21 @@ def browser(directory: Path) -> Iterator[Page]:
     finally:
         process.kill()
         process.wait()
+
+
+class Away:
+    """A store whose database does not answer."""
+
+    async def list(self, owner: str | None, *, limit: int, cursor: str | None) -> Any:
+        """Fail as the database does."""
+        raise DatabaseAwayError("gone")
+
+
+async def test_a_page_is_drawn_without_the_database() -> None:
+    """It says what is wrong, and looks again by itself."""
+    async with serve_in_memory() as served:
+        served.service.executions = Away()  # type: ignore[assignment]
+        page = await look(served, "GET", "/ui/executions", cookie=f"skillruntime-key={KEY}")
+
+    assert page.status == 503
+    assert b"database does not answer" in page.body and b"data-live" in page.body

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
 
 import anyio
 import pytest
 
+from skillruntime.remote.client import RemoteClient
+from skillruntime.remote.credentials import CustomCredentials
+from skillruntime.remote.descriptor import AuthConfig, AuthType
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.wire_errors import RemoteError, RetryHint
-from skillruntime.server.access import BadCredentialsError, Principal
+from skillruntime.server.access import BadCredentialsError, KeyRing, Principal, any_of
 from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import SkillWork
 from skillruntime.server.service import SkillService
 from tests.server.serving import (
     KEY,
+    KEYS,
     NARROW_KEY,
     OPERATOR_KEY,
     OTHER_KEY,
@@ -439,13 +444,21 @@ async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> N
             path = f"/executions?limit=2&cursor={page['next_cursor']}" if "next_cursor" in page else None
         everyone = read(await served.ask("GET", "/executions?all=1", key=OPERATOR_KEY))
         anonymous = await served.ask("GET", "/executions")
-        queries = ("limit=0", "limit=%EF%BC%91", "cursor=zz", "cursor=9999999999999.9999999999")
+        queries = ("limit=0", "limit=%EF%BC%91", "cursor=zz", "cursor=9999999999999.9999999999", "limit=201")
+        # Zeros in front must not hide digits at the end, and int() takes 4,300 digits at most.
+        queries += (
+            "limit=0000002000",
+            "limit=1" + "0" * 40,
+            "limit=" + "0" * 5000,
+            "limit=1&limit=2",
+            "limit=",
+        )
         bad = [(await served.ask("GET", f"/executions?{query}", key=KEY)).status for query in queries]
 
     assert [len(page) for page in pages] == [2, 2, 1]
     assert [each for page in pages for each in page] == ids[::-1]
     assert len(everyone["executions"]) == 6
-    assert (anonymous.status, bad) == (401, [400] * 4)
+    assert (anonymous.status, bad) == (401, [400] * 10)
 
 
 # What the wire looks like
@@ -662,6 +675,52 @@ async def test_wrong_credentials_are_an_error_without_the_key(serving: Serving) 
 
     assert raised.value.document.code == "AUTH_REQUIRED"
     assert "my-wrong-key" not in repr(raised.value) + str(raised.value.to_errors())
+
+
+@pytest.mark.parametrize("is_coroutine", [True, False])
+async def test_what_custom_credentials_began_is_followed_to_its_end(is_coroutine: bool) -> None:
+    """A poll has no body for them, so its id is enough; the host's authenticator may also be a plain function."""
+
+    def recognize(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        return Principal("holder") if credentials == {"ticket": "t-1"} else None
+
+    async def authenticate(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        return recognize(request, credentials)
+
+    skills = Skills()
+    runtime, served_skills = skills.runtime()
+    async with memory_executions(SkillWork(runtime, served_skills)) as executions:
+        own = authenticate if is_coroutine else recognize
+        service = SkillService(served_skills, executions, authenticate=any_of([KeyRing(KEYS), own]))
+        descriptor = replace(service.skills["hidden"].descriptor, auth=AuthConfig(AuthType.CUSTOM))
+        credentials = CustomCredentials(lambda auth: {"ticket": "t-1"})
+        client = RemoteClient(descriptor, credentials, service.handle, wait_seconds=0, jitter=lambda: 0.0)
+        execution = await client.invoke({"text": "x"})
+        # A key can be shown in a header at each poll, so one that was in the body opens nothing to others.
+        document = invocation("hidden")
+        document["caller"]["credentials"] = {"api_key": KEY}
+        served = Served(service, skills, service.handle)
+        with_key = read(await served.ask("POST", "/skills/hidden/invoke", document))
+        seen = [
+            (await served.ask("GET", f"/executions/{with_key['execution_id']}", key=key)).status for key in (None, KEY)
+        ]
+
+    assert execution.status is ExecutionStatus.COMPLETED
+    assert seen == [404, 200]
+
+
+async def test_an_authenticator_that_returns_something_else_is_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The caller gets a 500 without details; the host's log says what is wrong."""
+    skills = Skills()
+    runtime, served_skills = skills.runtime()
+    async with memory_executions(SkillWork(runtime, served_skills)) as executions:
+        service = SkillService(served_skills, executions, authenticate=lambda request, credentials: True)  # type: ignore[arg-type, return-value]
+        response = await Served(service, skills, service.handle).invoke("echo")
+
+    assert response.status == 500
+    assert "The authenticator must return a Principal or None, not bool" in caplog.text
 
 
 async def test_custom_credentials_in_the_body_open_a_private_skill() -> None:

@@ -230,6 +230,7 @@ async def test_what_may_run_twice_is_started_without_limit_until_it_is_held(path
         last = await ended(executions, "exec-a")
         released = await executions.release("exec-a", "exec-b")
         done = await ended(executions, "exec-b")
+        repeated = await executions.release("exec-a", "exec-b")
         with pytest.raises(NotHeldError):
             await executions.release("exec-b", "exec-c")
 
@@ -237,6 +238,7 @@ async def test_what_may_run_twice_is_started_without_limit_until_it_is_held(path
     assert last.error is not None and last.error.code == "EXECUTION_HELD"
     assert "died 3 times" in last.error.message
     assert released.execution_id == "exec-b"
+    assert repeated == done
     assert done.status is ExecutionStatus.COMPLETED
     assert done.metadata == {"released_from": "exec-a"}
     assert again == ["exec-b"]
@@ -300,7 +302,7 @@ async def test_a_caller_with_too_many_unfinished_executions_is_refused(path: str
 
 
 async def test_a_list_shows_the_newest_first_without_outputs(path: str) -> None:
-    """By pages, whose cursor stays at the moment of the first."""
+    """By pages: what begins meanwhile moves none."""
     async with opened(counting([]), path) as executions:
         for number in range(5):
             await executions.submit(ticket(str(number)))
@@ -346,6 +348,53 @@ async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(path: st
         await until(lambda: len(ran) == 2)
 
     assert ran == ["exec-first", "exec-bob"]
+
+
+@pytest.mark.parametrize("limits", [{}, {"per_caller": 50}, {"per_skill": {"skill": 50}}], ids=str)
+async def test_a_server_runs_no_more_than_its_capacity(path: str, limits: dict[str, Any]) -> None:
+    """Also where the limits of a caller or a skill leave more places than the server has."""
+    gate, running, most, ran = anyio.Event(), 0, 0, list[str]()
+
+    async def count() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await gate.wait()
+        running -= 1
+
+    async with opened(counting(ran, count), path, capacity=3, **limits) as executions:
+        for number in range(30):
+            await executions.submit(ticket(str(number)))
+        await until(lambda: len(ran) == 3)
+        gate.set()
+        for number in range(30):
+            await ended(executions, f"exec-{number}")
+
+    assert most == 3
+
+
+async def test_a_list_hides_nothing_when_rows_of_its_first_page_are_deleted(path: str) -> None:
+    """The oldest ended last, and so are kept longest: the second page begins where the first one ended."""
+    gate, old = anyio.Event(), [ticket(f"old{number}") for number in range(4)]
+
+    async def wait_if_old(one: Ticket, report: Report) -> Outcome:
+        if "old" in one.execution_id:
+            await gate.wait()
+        return DONE
+
+    async with opened(wait_if_old, path) as executions:
+        for each in (*old, *(ticket(f"new{number}") for number in range(3))):
+            await executions.submit(each)
+        for number in range(3):
+            await ended(executions, f"exec-new{number}")
+        first = await executions.list("ann", limit=3)
+        deleted = await executions.delete(ended_before=executions.now() + 1)
+        second = await executions.list("ann", limit=4, cursor=first.next_cursor)
+        gate.set()
+
+    assert deleted == 3
+    assert [each.execution_id for each in first.executions] == ["exec-new2", "exec-new1", "exec-new0"]
+    assert [each.execution_id for each in second.executions] == [f"exec-old{number}" for number in (3, 2, 1, 0)]
 
 
 async def test_a_lower_priority_is_overtaken_for_a_minute_at_most(path: str) -> None:

@@ -100,6 +100,18 @@ async def test_the_end_is_reported_and_signed() -> None:
     assert receiver.messages[0].headers["webhook-id"] == f"msg_{read(response)['execution_id']}"
 
 
+async def test_an_output_with_half_a_surrogate_pair_is_reported() -> None:
+    """A Python skill can return one, and UTF-8 has none: it is replaced, as in every answer."""
+    receiver = Receiver()
+    webhooks = Webhooks(b"secret", transport=receiver)
+    ticket = Ticket("exec-1", "ann", "s", "s@1", "s", {}, "f", 1.0, webhook="https://hook.example/hook")
+
+    outcome = Outcome(ExecutionStatus.COMPLETED, {"said": "half \ud83d"}, True)
+    await webhooks.notify(ticket, outcome.of(ticket, created_at="2026-01-01T00:00:00Z", now=0.0, kept_for=1.0))
+
+    assert json.loads(receiver.messages[0].body)["data"]["output"] == {"said": "half ?"}
+
+
 async def test_a_receiver_that_fails_is_reported_again() -> None:
     """With the same id, so that it knows the message again; at last it is given up."""
     receiver = Receiver(500, None)
