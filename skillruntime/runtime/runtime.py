@@ -292,12 +292,16 @@ class SkillRuntime:
         prepared = None
         with around(self._observers, request.name):  # outside `try`: a span must cover the failure too
             try:
+                if session is not None:
+                    await session.settle()
                 prepared = self.prepare(request)
                 output = await run_approved(prepared, self._approve)
                 response = self.finish(prepared, output)
             except Exception as error:
                 response = self._failed(request, prepared, error)
-            return self._recorded(request, prepared, response)
+            if session is not None:
+                response = await session.record_answer_aside(request.name, request.sent, response)
+            return self._noted(request, prepared, response)
 
     @overload
     def call_sync(
@@ -352,7 +356,9 @@ class SkillRuntime:
                 response = self.finish(prepared, output)
             except Exception as error:
                 response = self._failed(request, prepared, error)
-            return self._recorded(request, prepared, response)
+            if session is not None:
+                response = session.record_answer(request.name, request.sent, response)
+            return self._noted(request, prepared, response)
 
     def call_blocking(
         self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
@@ -434,12 +440,8 @@ class SkillRuntime:
                 errors[0] = repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=metadata)
 
-    def _recorded(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
-        """Return the answer as the session's token limits allow, after the observers received it."""
-        session = request.session
-        if session is not None:
-            response = session.record_answer(request.name, request.sent, response)
-        # The record is built only if an observer or the log receives it.
+    def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
+        """Return the answer, after the observers and the log, if there are any, received its record."""
         if self._observers or is_logging():
             notify(self._observers, CallRecord.of(request, prepared, response))
         return response

@@ -215,3 +215,25 @@ def test_a_long_result_is_not_counted_in_the_call(write_skill: WriteSkill) -> No
     may_count.set()
 
     assert session.ledger.spent("result", "echo") > 600_000
+
+
+@pytest.mark.parametrize("options", [{"limits": TokenLimits(total_tokens=100_000)}, {"report_tokens": True}], ids=str)
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_long_result_is_not_counted_on_the_event_loop(options: dict[str, Any], backend: str) -> None:
+    """Not with limits and not with a report either: other tasks run meanwhile."""
+    runtime = SkillRuntime()
+    echo(runtime, "word " * 20_000)
+    counting: list[int] = []
+    session = runtime.session(**options)
+    count = session._ledger.count
+    session._ledger.count = lambda text: counting.append(threading.get_ident()) or count(text)  # type: ignore[method-assign, func-returns-value]
+    session.note_schemas([("tool", "{}")])
+
+    async def run() -> int:
+        await session.call("echo", {})
+        return threading.get_ident()
+
+    loop = anyio.run(run, backend=backend)
+
+    assert counting
+    assert loop not in counting
