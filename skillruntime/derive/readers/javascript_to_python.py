@@ -124,8 +124,14 @@ class _Translator:
                 after = self._expression_statement(step) if step is not None else []
                 test = self.value(condition) if condition is not None else ast.Constant(True)
                 return [*before, ast.While(test, [*self._loop_body(field("body"), after), *after], [])]
-            case "while_statement" | "do_statement":
+            case "while_statement":
                 return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
+            # Where no word is there, ``do ... while (args.length)`` does nothing with it once.
+            case "do_statement" if "length" in text_of(field("condition")):
+                return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
+            case "do_statement":
+                after = [ast.If(ast.UnaryOp(ast.Not(), self.value(field("condition"))), [ast.Break()], [])]
+                return [ast.While(ast.Constant(True), [*self._loop_body(field("body"), after), *after], [])]
             case "switch_statement":
                 return self._switch(node)
             case "return_statement":
@@ -409,7 +415,7 @@ class _Translator:
 
     def _member(self, node: Node) -> ast.expr:
         owner, name = node.child_by_field_name("object"), text_of(node.child_by_field_name("property"))
-        if text_of(node) in ("process.argv", "Bun.argv"):
+        if re.fullmatch(r"(?:process|require\([\"'](?:node:)?process[\"']\)|Bun)\.argv", text_of(node)):
             return argv()
         # Deno leaves its own name and the script's out.
         if text_of(node) == "Deno.args":

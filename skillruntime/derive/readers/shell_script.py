@@ -23,7 +23,7 @@ LENGTH_LIMIT = 100_000
 HERE_DOCUMENTS_LIMIT = 200
 """``<<`` of a script that is read: the end of each is looked for in all that follows."""
 
-_GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
+_GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([\w:-]+)['"]?\s+(\w+)""")
 _LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
@@ -73,6 +73,11 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
         command.parser = "getopts"
         command.arguments = _letters(getopts[1], code, text, variables)
         places = read_places(_behind(code, loops, "getopts"))
+        # ``getopts "n:-:"``: a long option is the value of an option named ``-``.
+        if "-" in getopts[1]:
+            command.unread.append(Unread("arguments", "options are taken apart by hand"))
+    elif re.search(r"\bgetopts\b", code):
+        places = Places(unread=[Unread("arguments", "the options of getopts are computed")])
     elif (loop := next(filter(_reads_options, loops), None)) is not None:
         read_by = loop
         places = _read_loop(loop, command, text, variables)
@@ -150,7 +155,7 @@ def _unproven(demands: Demands, code: str, command: Command, variables: dict[str
     }
     from_words = _set_from_words(code) if demands.undecided else set()
     for test in [each.splitlines()[-1] for each in demands.undecided if each]:
-        for match in _WORDS_USED.finditer(test):
+        for match in _WORDS_USED.finditer(test.lstrip("(! ")):
             used = match[1] or match[2]
             name = variables.get(used, used.lower().strip("_"))
             if name not in settled and (name in names or used in "123456789@*#" or used in from_words):
