@@ -90,9 +90,10 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
 
 def _in_javascript(unread: Unread, lines: list[str]) -> str:
     """Return why it is unread, with the line of the script for what was read of its translation."""
-    line = lines[unread.line - 1].strip()[:60] if unread.line and unread.line <= len(lines) else ""
+    line = lines[unread.line - 1] if unread.line and unread.line <= len(lines) else ""
+    shown = re.split(r"\{|`", line)[0].strip()[:60]
     reason = unread.reason.replace("sys.argv", "process.argv")
-    return re.sub(r"`.*`", lambda _: f"`{line}`", reason) if line else reason
+    return re.sub(r"`.*`", lambda _: f"`{shown}`", reason) if shown else reason
 
 
 def is_minified(text: str) -> bool:

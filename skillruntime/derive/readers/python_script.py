@@ -39,6 +39,7 @@ _LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "absl"
 _FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
+_ABSL = re.compile(r"^\s*(?:from|import)\s+absl\b", re.MULTILINE)
 _PROGRAMS = frozenset(
     ("main", "_main", "cli", "run", "run_module", "run_path", "run_cli", "cli_main", "entry_point", "console_main")
 )
@@ -63,7 +64,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
     if not is_declared and "OptionParser" not in text and (len(text) > UNDECLARED_LIMIT or not uses_words):
         return None
-    if not is_declared and _imports_library(text):
+    is_absl = "app.run(" in text and _ABSL.search(text) is not None
+    if not is_declared and not is_absl and _imports_library(text):
         return None
     tree = parse_module(text)
     if tree is None:
@@ -79,6 +81,11 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if has_fire and (reading := read_fire(tree)) is not None:
         return reading
+    if is_absl and "__main__" in text:
+        flags = " ".join(f"--{name}" for name in re.findall(r"\bDEFINE_\w+\(\s*[\"'](\w+)", text))
+        command = Command("words", f"{first_paragraph(ast.get_docstring(tree))} Flags: {flags}".strip())
+        command.unread.append(Unread("arguments", "absl's flags are not read: any imported module may declare more"))
+        return Reading(command, "absl", "low")
     if is_declared and _imports_library(text):
         return None
     if "sys.stdin" in text and "json.load" in text and (reading := read_stdin(tree)) is not None:
