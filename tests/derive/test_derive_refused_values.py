@@ -34,7 +34,7 @@ NOT_WHOLE = {
     "a converter that raises": (
         _CONVERTER + _ARGPARSE.replace("'url'", "'url', type=pick") + "p.parse_args()\n",
         "a.py",
-        "url: pick() converts it, and may refuse it (line 7)",
+        "url: its converter may refuse the value (line 7)",
     ),
     "a test of one of an exclusive group": (
         "import argparse\np = argparse.ArgumentParser()\ng = p.add_mutually_exclusive_group(required=True)\n"

@@ -264,8 +264,8 @@ def _read_valued(
     if named.get("required") is UNKNOWN:
         parser.unread.append(Unread(argument.shown, "whether it is required is computed", line))
     # Every call has a value that the script's own function may refuse, as where it tests ``sys.argv`` itself.
-    if required and value.unsure and refuses_values(named.get("type")):
-        parser.unread.append(Unread(argument.shown, f"{value.unsure}, and may refuse it", line))
+    if required and value.schema == TEXT.schema and refuses_values(named.get("type")):
+        parser.unread.append(Unread(argument.shown, "its converter may refuse the value", line))
     description = expanded(named.get("help"), default, argument.name)
     # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own where no text can express it.
     bare = takes == "optional" and not isinstance(named.get("const"), str | int | float | None)

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
+from skillruntime.derive.interpreter.relevance import dotted
 from skillruntime.derive.interpreter.state import State, evaluate
 from skillruntime.derive.interpreter.values import (
     BoundMethod,
@@ -81,7 +82,11 @@ def read_type(state: State, value: Any) -> ValueType:
 
 def refuses_values(value: Any) -> bool:
     """Whether *value* is a function of the script that may refuse what it is given."""
-    return isinstance(value, FunctionValue) and any(isinstance(each, ast.Raise) for each in ast.walk(value.node))
+    return isinstance(value, FunctionValue) and any(
+        isinstance(each, ast.Raise)
+        or (isinstance(each, ast.Call) and dotted(each.func).rpartition(".")[2] in ("int", "float", "strptime"))
+        for each in ast.walk(value.node)
+    )
 
 
 def _read_enum(kind: ClassValue) -> ValueType:
