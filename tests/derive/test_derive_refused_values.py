@@ -198,3 +198,29 @@ SHELLS = {
 def test_shell_options_that_are_not_read_leave_one_list(source: str) -> None:
     """A place that an unread option would take is not offered."""
     assert list(_derived("#!/bin/bash\n" + source, "a.sh").document["input"]["properties"]) == ["args"]
+
+
+BLIND = {
+    "a program by another name": (
+        "from .cli import cli_detect\nif __name__ == '__main__':\n    cli_detect()\n",
+        "a.py",
+    ),
+    "a program beside sys.argv[0]": (
+        "import os, sys\nsys.path.insert(0, os.path.dirname(sys.argv[0]))\nimport gyp\nsys.exit(gyp.script_main())\n",
+        "a.py",
+    ),
+    "a parser that is passed on": (
+        "import argparse, other\ndef build():\n    return argparse.ArgumentParser()\nother.run(build())\n",
+        "a.py",
+    ),
+    "a function that ends with a redirection": (
+        '#!/bin/sh\nusage() {\n  echo usage\n} >&2\ntar cf "$1" "$2" "$@"\n',
+        "a.sh",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "path"), BLIND.values(), ids=BLIND)
+def test_what_was_not_read_is_never_a_closed_empty_object(source: str, path: str) -> None:
+    """The words are one list where another program, or a part that was not read, may take them."""
+    assert list(_derived(source, path).document["input"]["properties"]) == ["args"]

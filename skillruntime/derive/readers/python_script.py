@@ -40,9 +40,7 @@ _FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
 _ABSL = re.compile(r"^\s*(?:from|import)\s+absl\b", re.MULTILINE)
-_PROGRAMS = frozenset(
-    ("main", "_main", "cli", "run", "run_module", "run_path", "run_cli", "cli_main", "entry_point", "console_main")
-)
+_PROGRAM = re.compile(r"(?:^|_)(?:main|cli|app|console)(?:_|$)|^run(?:_module|_path)?$|^entry_point$")
 """Names that packages give the function that runs their program."""
 
 _HELP = ("-h", "--help", "-V", "--version", "__main__")
@@ -91,13 +89,21 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     if "sys.stdin" in text and "json.load" in text and (reading := read_stdin(tree)) is not None:
         return reading
     if "argv" in text and (reading := read_argv(tree)) is not None:
+        read = reading.command
+        # ``sys.argv[0]`` alone says nothing of the words, which a program that is started may read.
+        if not (read.arguments or read.commands or read.unread) and (other := _starts_other(tree, neighbours)):
+            read.unread.append(_of_other(other))
         return reading
     if "__main__" not in text or "sys.stdin" in text or "input(" in text or "argv" in text:
         return None
     command = Command("words", first_paragraph(ast.get_docstring(tree)))
     if (other := _starts_other(tree, neighbours)) is not None:
-        command.unread.append(Unread("arguments", f"{ast.unparse(other.func)} may read the command line", other.lineno))
+        command.unread.append(_of_other(other))
     return Reading(command, "none", "medium")
+
+
+def _of_other(call: ast.Call) -> Unread:
+    return Unread("arguments", f"{ast.unparse(call.func)} may read the command line", call.lineno)
 
 
 def _imports_library(text: str) -> bool:
@@ -114,7 +120,7 @@ def _starts_other(tree: ast.Module, neighbours: Neighbours | None) -> ast.Call |
             modules |= {each.asname or each.name.partition(".")[0]: each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom):
             modules |= {each.asname or each.name: f"{'.' * node.level}{node.module or ''}" for each in node.names}
-        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _PROGRAMS:
+        elif isinstance(node, ast.Call) and _PROGRAM.search(dotted(node.func).rpartition(".")[2]):
             calls.append(node)
     for each in calls:
         module = modules.get(dotted(each.func).partition(".")[0])
@@ -183,6 +189,8 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
         command = Command("argparse", description, chooser="command")
         command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
         return Reading(command, "argparse", "medium")
+    if not (parser.asked or parser.subparsers or re.search(r"\bparse_(?:known_|intermixed_)?args\(", text)):
+        parser.unread.append(Unread("arguments", "what its parser is passed to may add some"))
     aside = _read_aside(state, parser) if "argv" in text else []
     command = read_parser(state, parser, description=description)
     if exhausted:
