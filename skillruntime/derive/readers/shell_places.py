@@ -26,7 +26,7 @@ _DASHED = re.compile(r"\$(?:\{1[^}]*\}|1)\"?\s*={1,2}\s*[\"']?(-[\w-]+)")
 _CHOSEN = re.compile(
     r"^[ \t]*case\s+\"?\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))\"?\s+in\b(.*?)^[ \t]*esac", re.MULTILINE | re.DOTALL
 )
-_ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_ARM = re.compile(r"^[ \t]*+\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _HELP = ("-h", "--help", "help", "-V", "--version")
 
 

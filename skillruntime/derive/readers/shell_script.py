@@ -24,8 +24,11 @@ HERE_DOCUMENTS_LIMIT = 200
 """``<<`` of a script that is read: the end of each is looked for in all that follows."""
 
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([\w:-]+)['"]?\s+(\w+)""")
-_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+# Blanks that are taken stay taken (``*+``): each that is given back would be tried again to the end of its line.
+_LETTER_ARM = re.compile(r"^[ \t]*+\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_ARM = re.compile(
+    r"^[ \t]*+(?:case\s[^\n]{0,200}?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL
+)
 _DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
 _HAS_VALUE = re.compile(
     r"^(?:readonly\s+|declare\s+|export\s+)?(\w+)=(?!\s|$|\"\"|''|\"?\$\{?[1-9*@])|\$\{(\w+):?=", re.MULTILINE
@@ -43,7 +46,7 @@ _NAME_USED = re.compile(r"\$\{?(\w+)")
 _SET = re.compile(r"\b(\w+)(?:\[[^\]]{0,200}\])?\+?=")
 _WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
-_PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
+_PAST_OPTIONS = re.compile(r"^[ \t]*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
 _CHOSEN = re.compile(r"\s*(\w+)=\"?\$(?:1\b|\{1[#}])")
 _LOOKS_AT_TEXT = re.compile(
