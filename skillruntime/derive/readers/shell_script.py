@@ -27,7 +27,7 @@ _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([\w:-]+)['"]?\s+(\w+)""")
 # Blanks that are taken stay taken (``*+``): each that is given back would be tried again to the end of its line.
 _LETTER_ARM = re.compile(r"^[ \t]*+\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _ARM = re.compile(
-    r"^[ \t]*+(?:case\s[^\n]{0,200}?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL
+    r"^[ \t]*+(?:case\s[^\n]{0,200}?\bin\s++)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL
 )
 _DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
 _HAS_VALUE = re.compile(
