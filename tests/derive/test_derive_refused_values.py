@@ -29,7 +29,7 @@ NOT_WHOLE = {
     "a test of a required argument": (
         _ARGPARSE + "a = p.parse_args()\nif not a.url.startswith('http'):\n    p.error('no url')\n",
         "a.py",
-        "url: `not a.url.startswith('http')` ends the script, and may hold",
+        "url: the script ends if `not a.url.startswith('http')`, which cannot be decided",
     ),
     "a converter that raises": (
         _CONVERTER + _ARGPARSE.replace("'url'", "'url', type=pick") + "p.parse_args()\n",
@@ -41,12 +41,12 @@ NOT_WHOLE = {
         "g.add_argument('--url')\ng.add_argument('--id')\na = p.parse_args()\n"
         "if a.url and not a.url.startswith('http'):\n    p.error('no url')\n",
         "a.py",
-        "url: `a.url and (not a.url.startswith('http'))` ends the script, and may hold",
+        "url: the script ends if `a.url and (not a.url.startswith('http'))`, which cannot be decided",
     ),
     "a test in click's function": (
         _CLICK.format("", "    if n < 1:\n        raise click.UsageError('n')\n"),
         "c.py",
-        "n: `n < 1` ends the script, and may hold",
+        "n: the script ends if `n < 1`, which cannot be decided",
     ),
     "a callback of click": (
         "def check(c, p, v):\n    raise click.BadParameter(v)\n" + _CLICK.format(", callback=check", ""),
@@ -61,19 +61,19 @@ NOT_WHOLE = {
     "a test of JSON on stdin": (
         _STDIN + "if kind not in ('a', 'b'):\n    sys.exit('kind')\nprint(kind)\n",
         "s.py",
-        "kind: what `kind not in ('a', 'b')` demands of it was not understood (line 4)",
+        "kind: the test `kind not in ('a', 'b')` was not understood (line 4)",
     ),
     "a test of util.parseArgs's value": (
         _PARSE_ARGS + "if (!values.n || isNaN(Number(values.n))) " + _EXIT,
         "n.mjs",
-        "n: what `isNaN(Number(values.n))` demands of it was not understood",
+        "n: the test `isNaN(Number(values.n))` was not understood",
     ),
     "arithmetic in a shell": (
         '#!/bin/bash\nwhile getopts "s:" o; do\n  case $o in\n    s) s=$OPTARG\n'
         "    ((s == 45 || s == 90)) || { echo usage; exit 1; } ;;\n"
         '    *) exit 1 ;;\n  esac\ndone\n[ -z "$s" ] && exit 1\necho "$s"\n',
         "s.sh",
-        "s: what `((s == 45 || s == 90))` demands of it was not understood",
+        "s: the test `((s == 45 || s == 90))` was not understood",
     ),
 }
 
@@ -152,7 +152,7 @@ def test_a_javascript_test_is_shown_as_it_is_written() -> None:
         "const [name] = process.argv.slice(2);\nif (!/^[a-z]+$/.test(name)) { process.exit(1); }\nconsole.log(name);\n"
     )
     assert [str(each) for each in _derived(source, "n.js").unread] == [
-        "name: what `if (!/^[a-z]+$/.test(name))` demands of it was not understood (line 2)"
+        "name: the test `if (!/^[a-z]+$/.test(name))` was not understood (line 2)"
     ]
 
 

@@ -174,7 +174,7 @@ def without_proof(command: Command, found: Demanded) -> list[Unread]:
         if names and _holds(test, found.given, values) is not False:
             parts = test.values if isinstance(test, ast.BoolOp) else []
             shown = ast.unparse(parts[0] if len(parts) == 1 else test)[:80]
-            unread.append(Unread(", ".join(names), f"`{shown}` ends the script, and may hold"))
+            unread.append(Unread(", ".join(names), f"the script ends if `{shown}`, which cannot be decided"))
     return unread[:1]
 
 

@@ -237,5 +237,5 @@ def _demand(root: Node, command: Command, names: dict[str, Any]) -> None:
         used = {match[1] or match[2] for match in _VALUE_USED.finditer(each)} | {*re.findall(r"\w+", each)} & taken_out
         if used & given or (least and ("positionals" in each or {*re.findall(r"\w+", each)} & by_place.keys())):
             name = next(iter(sorted(used & given)), "positionals")
-            command.unread.append(Unread(name, f"what `{each.strip()[:60]}` demands of it was not understood"))
+            command.unread.append(Unread(name, f"the test `{each.strip()[:60]}` was not understood"))
             return

@@ -116,7 +116,7 @@ def _doubts(tree: ast.Module, owners: set[str], required: list[str]) -> list[Unr
             # What every call has is there.
             if key and not (is_there and key in required):
                 shown = ast.unparse(node.test)[:60]
-                found.append(Unread(key, f"what `{shown}` demands of it was not understood", node.lineno))
+                found.append(Unread(key, f"the test `{shown}` was not understood", node.lineno))
     return found
 
 
