@@ -101,6 +101,10 @@ REPEATED = {
         + '"$Az ' * 12_000
         + '"$KEY" ]; then\n  echo "Error: KEY is required"\n  exit 1\nfi\n',
     ),
+    "thousands of blanks among arms": (
+        "x.sh",
+        '#!/bin/bash\nwhile [ -n "$1" ]; do\n  case "$1" in\n' + " " * 60_000 + "esac\n  shift\ndone\n",
+    ),
     "a usage line of thousands of quotes": ("x.sh", "#!/bin/sh\n#usage: x " + "<a> '" * 14_000 + '\necho "$1"\n'),
     "stdin read again and again": (
         "x.py",

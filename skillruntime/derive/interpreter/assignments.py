@@ -112,8 +112,7 @@ def remove(state: State, target: ast.expr, scope: Scope) -> None:
     owner = evaluate(state, target.value, scope)
     key = UNKNOWN if isinstance(target.slice, ast.Slice) else evaluate(state, target.slice, scope)
     if state.trace is not None and isinstance(owner, Words):
-        _remove_word(state, state.trace, owner, key, target)
-        return
+        state.trace.lose(BY_HAND, target)
     if not isinstance(owner, list | dict):
         return
     if not is_constant(key) or state.is_doubtful(owner) or is_open(owner):
@@ -123,18 +122,6 @@ def remove(state: State, target: ast.expr, scope: Scope) -> None:
         del owner[key]
     except (KeyError, IndexError, TypeError):
         make_open(owner)
-
-
-def _remove_word(state: State, trace: Trace, words: Words, index: Any, node: ast.AST) -> None:
-    if words is trace.words:
-        trace.lose("the script changes sys.argv", node)
-    elif state.uncertain or not isinstance(index, int):
-        trace.lose(BY_HAND, node)
-    elif index >= len(words):
-        raise ScriptError("IndexError")
-    else:
-        trace.outcome.takes_all |= index < 0
-        del words[index]
 
 
 def unpacked(state: State, targets: list[ast.expr], value: Any, node: ast.AST) -> list[Any]:

@@ -21,7 +21,7 @@ from skillruntime.derive.interpreter.values import (
     is_constant,
 )
 from skillruntime.derive.readers.argparse_model import Asked, ParserModel
-from skillruntime.derive.readers.value_types import PATH, read_type
+from skillruntime.derive.readers.value_types import PATH, read_type, refuses_values
 from skillruntime.derive.text_fields import expanded
 
 __all__ = ["NO_EFFECT", "Read", "read_argument", "to_json"]
@@ -263,6 +263,9 @@ def _read_valued(
     # Neither answer is safe: one refuses good calls, the other sends bad ones.
     if named.get("required") is UNKNOWN:
         parser.unread.append(Unread(argument.shown, "whether it is required is computed", line))
+    # Every call has a value that the script's own function may refuse, as where it tests ``sys.argv`` itself.
+    if required and value.schema == TEXT.schema and refuses_values(named.get("type")):
+        parser.unread.append(Unread(argument.shown, "its converter may refuse the value", line))
     description = expanded(named.get("help"), default, argument.name)
     # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own where no text can express it.
     bare = takes == "optional" and not isinstance(named.get("const"), str | int | float | None)

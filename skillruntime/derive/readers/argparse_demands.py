@@ -20,9 +20,10 @@ from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.readers.argparse_model import ParserModel
+from skillruntime.derive.readers.argv_doubts import looked_at
 from skillruntime.derive.readers.source_words import line_start, lines_with, times_assigned, words_in
 
-__all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
+__all__ = ["add_demands_of_function", "demanded", "demands_command", "with_demands", "without_proof"]
 
 # ``(options, args) = parser.parse_args()`` too, as optparse's own documentation writes it.
 _NAMESPACE = re.compile(r"[ \t]*\(?(\w+)(?:[ ]*,[ ]*\w+)?\)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
@@ -151,13 +152,17 @@ def without_proof(command: Command, found: Demanded) -> list[Unread]:
     """
     values: dict[str, Any] = {}
     for each in command.arguments:
-        if each.required or any(each.name in group for group in command.one_of):
+        is_one_of = command.exclusive.get(each.group or 0) or any(each.name in group for group in command.one_of)
+        if each.required or is_one_of:
             values[each.name] = UNKNOWN
         else:
             values[each.name] = (
                 each.default if each.default is not ABSENT else (False if each.takes == "nothing" else None)
             )
     missing = {name for name, value in values.items() if value is None}
+    # What is one of a list is proven by it.
+    free = {each.name for each in command.arguments if "enum" not in each.value.schema}
+    demanded_names = {name for name, value in values.items() if value is UNKNOWN} & free
     unread = []
     for test in found.others:
         nodes = [node for node in nodes_of(test) if isinstance(node, ast.expr)]
@@ -165,10 +170,11 @@ def without_proof(command: Command, found: Demanded) -> list[Unread]:
         counts = any(isinstance(node, ast.Call) and dotted(node.func) == "len" for node in nodes)
         copies = {node.id for node in nodes if isinstance(node, ast.Name)} & found.copied
         names = sorted(mentioned if counts else mentioned & missing) or sorted(copies)
+        names = names or sorted(looked_at(test, found.given) & demanded_names)
         if names and _holds(test, found.given, values) is not False:
-            unread.append(
-                Unread(", ".join(names), f"the script ends if `{ast.unparse(test)[:80]}`, which cannot be decided")
-            )
+            parts = test.values if isinstance(test, ast.BoolOp) else []
+            shown = ast.unparse(parts[0] if len(parts) == 1 else test)[:80]
+            unread.append(Unread(", ".join(names), f"the script ends if `{shown}`, which cannot be decided"))
     return unread[:1]
 
 
@@ -217,16 +223,17 @@ def _parses(node: ast.FunctionDef) -> bool:
     return False
 
 
-def demanded_by_function(node: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]) -> list[list[str]]:
-    """Return the groups of the parameters *names* of which the function *node* demands one.
+def add_demands_of_function(command: Command, node: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]) -> None:
+    """Require in *command* what the function *node* demands of its parameters *names*.
 
     click and typer call a function with what they parsed: ``if not since and not until: raise click.UsageError(...)``.
     """
     stored = {each.id for each in nodes_of(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     kept = names - stored
-    return _groups(
-        node.body, lambda each: each.id if isinstance(each, ast.Name) and each.id in kept else None, set(), [], []
-    )
+    found = Demanded(given=lambda each: each.id if isinstance(each, ast.Name) and each.id in kept else None)
+    found.groups = _groups(node.body, found.given, set(), [], found.others)
+    with_demands(command, found.groups)
+    command.unread += without_proof(command, found)
 
 
 def with_demands(command: Command, groups: list[list[str]]) -> None:

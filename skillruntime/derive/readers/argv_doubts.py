@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.relevance import Relevance, dotted, nodes_of
 from skillruntime.derive.interpreter.words import Outcome, Words
 
-__all__ = ["not_understood"]
+__all__ = ["looked_at", "not_understood"]
 
 _ROUNDS = 4
 """Assignments in a chain from a word to the variable that is tested."""
 
-# Functions and methods that only look at a text. What a file, a server or a program says is not a demand on a word.
 _LOOKS = frozenset(
     """
     match fullmatch search test exec compile split rsplit partition rpartition startswith endswith endsWith lower
@@ -26,6 +25,8 @@ _LOOKS = frozenset(
     loads count find index suffix splitext extname basename replace
     """.split()  # noqa: SIM905 - a list would take fifty lines
 )
+"""Functions that only look at a text. What a file, a server or a program says is not a demand on a word."""
+
 _CONVERTS = frozenset(
     ("int", "float", "len", "open", "read_text", "load", "loads", "print", "exit", "getopt", "gnu_getopt")
 )
@@ -59,6 +60,19 @@ def not_understood(source: Relevance, outcomes: list[Outcome]) -> list[Unread]:
             name = "word" if name in ("argv", "args", "sys") else name
             return [Unread(name, f"the test `{shown}` was not understood", test.lineno)]
     return []
+
+
+def looked_at(test: ast.expr, given: Callable[[ast.expr], str | None]) -> set[str]:
+    """Return the arguments of which the last part of *test* looks at what they say, and not whether they are there."""
+    last = test.values[-1] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and test.values else test
+    found: set[str] = set()
+    for node in nodes_of(last):
+        match node:
+            case ast.Compare(comparators=[ast.Constant(value=None | "")]):
+                continue
+            case ast.Compare() | ast.Call() if given(node) is None and _calls(node) <= _LOOKS:
+                found.update(name for each in nodes_of(node) if isinstance(each, ast.expr) and (name := given(each)))
+    return found
 
 
 def _given(outcome: Outcome) -> set[str]:

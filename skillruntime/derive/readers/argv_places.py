@@ -144,7 +144,7 @@ def default_of(role: Role, place: int | str, without: Outcome, top: Outcome, val
             continue
         fits: tuple[type, ...] = {"integer": (int,), "number": (int, float)}.get(str(value.schema.get("type")), (str,))
         if isinstance(known, fits) and not isinstance(known, bool) and _is_inside(known, value):
-            return known
+            return str(known) if isinstance(known, str) else known  # a path is a text too
     return ABSENT
 
 

@@ -22,9 +22,9 @@ from skillruntime.derive.interpreter.values import (
     is_constant,
 )
 from skillruntime.derive.readers.argparse_arguments import to_json
-from skillruntime.derive.readers.argparse_demands import demanded_by_function, demands_command, with_demands
+from skillruntime.derive.readers.argparse_demands import add_demands_of_function, demands_command
 from skillruntime.derive.readers.click_model import ClickCommandModel
-from skillruntime.derive.readers.value_types import DATE_TIME, PATH, read_type
+from skillruntime.derive.readers.value_types import DATE_TIME, PATH, REFUSED_BY_CALLBACK, read_type, refuses_values
 from skillruntime.derive.text_fields import first_paragraph, flattened
 
 __all__ = ["fitting_default", "read_click", "read_click_type", "split_flags"]
@@ -64,11 +64,13 @@ def read_click(state: State, model: ClickCommandModel, description: str = "") ->
                 name += "_2"
             used.add(name)
             command.arguments.append(replace(found, name=name))
+            if found.required and refuses_values(made.named.get("callback")):
+                command.unread.append(Unread(found.shown, REFUSED_BY_CALLBACK, getattr(made.node, "lineno", None)))
     command.unread += [Unread(what, "it is computed", line) for what, line in model.unread]
     command.arguments = _with_flag_choices(command.arguments)
     if function is not None and not isinstance(function.node, ast.Lambda) and not model.is_group:
         plain = {each.name for each in command.arguments} - _filled(model.declared)
-        with_demands(command, demanded_by_function(function.node, plain))
+        add_demands_of_function(command, function.node, plain)
     if model.is_group:
         command.chooser = "command"
         runs_alone = model.named.get("invoke_without_command") is True

@@ -12,7 +12,7 @@ from tree_sitter import Node
 from skillruntime.derive.readers.javascript_methods import argv, item_of
 from skillruntime.derive.readers.syntax_tree import text_of
 
-__all__ = ["unpacked", "unpacked_object"]
+__all__ = ["parameters_of", "unpacked", "unpacked_object"]
 
 _Value: TypeAlias = Callable[[Node | None], ast.expr]
 
@@ -65,3 +65,25 @@ def unpacked_object(pattern: Node, source: Node | None, value: _Value, whole: st
             item = ast.BoolOp(ast.Or(), [item, value(each.child_by_field_name("right"))])
         made.append(ast.Assign([ast.Name(text_of(name), ast.Store())], item))
     return made
+
+
+def parameters_of(node: Node, value: _Value) -> ast.arguments:
+    """Return the parameters of a function; each may be left out, and more may be given."""
+    listed = node.child_by_field_name("parameters")
+    one = node.child_by_field_name("parameter")
+    found = listed.named_children if listed is not None else [one] if one is not None else []
+    names: list[ast.arg] = []
+    rest: ast.arg | None = None
+    defaults: list[ast.expr] = []
+    for number, each in enumerate(each for each in found if each.type != "comment"):
+        if each.type == "rest_pattern":
+            rest = ast.arg(text_of(each.named_children[0]))
+            continue
+        name = each.child_by_field_name("left") if each.type == "assignment_pattern" else each
+        plain = name is not None and name.type == "identifier"
+        names.append(ast.arg(text_of(name) if plain else f"_parameter_{number}"))
+        # A parameter that a call leaves out is undefined.
+        right = each.child_by_field_name("right")
+        defaults.append(value(right) if right is not None else ast.Constant(None))
+    # A call may give more than a function has parameters; the name cannot be one of the script's.
+    return ast.arguments([], names, rest or ast.arg(""), [], [], None, defaults)

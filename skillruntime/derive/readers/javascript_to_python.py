@@ -24,7 +24,7 @@ from skillruntime.derive.readers.javascript_methods import (
     pairs_of,
     slice_of,
 )
-from skillruntime.derive.readers.javascript_patterns import unpacked, unpacked_object
+from skillruntime.derive.readers.javascript_patterns import parameters_of, unpacked, unpacked_object
 from skillruntime.derive.readers.javascript_source import literal, nodes_of
 from skillruntime.derive.readers.syntax_tree import text_of
 
@@ -124,8 +124,14 @@ class _Translator:
                 after = self._expression_statement(step) if step is not None else []
                 test = self.value(condition) if condition is not None else ast.Constant(True)
                 return [*before, ast.While(test, [*self._loop_body(field("body"), after), *after], [])]
-            case "while_statement" | "do_statement":
+            case "while_statement":
                 return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
+            # Where no word is there, ``do ... while (args.length)`` does nothing with it once.
+            case "do_statement" if "length" in text_of(field("condition")):
+                return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
+            case "do_statement":
+                after = [ast.If(ast.UnaryOp(ast.Not(), self.value(field("condition"))), [ast.Break()], [])]
+                return [ast.While(ast.Constant(True), [*self._loop_body(field("body"), after), *after], [])]
             case "switch_statement":
                 return self._switch(node)
             case "return_statement":
@@ -223,27 +229,9 @@ class _Translator:
         else:
             made = self.body(body)
         self.in_switch = outer
-        return ast.FunctionDef(name or "_function", self._parameters(node), made, [], lineno=node.start_point[0] + 1)
-
-    def _parameters(self, node: Node) -> ast.arguments:
-        listed = node.child_by_field_name("parameters")
-        one = node.child_by_field_name("parameter")
-        found = listed.named_children if listed is not None else [one] if one is not None else []
-        names: list[ast.arg] = []
-        rest: ast.arg | None = None
-        defaults: list[ast.expr] = []
-        for number, each in enumerate(each for each in found if each.type != "comment"):
-            if each.type == "rest_pattern":
-                rest = ast.arg(text_of(each.named_children[0]))
-                continue
-            name = each.child_by_field_name("left") if each.type == "assignment_pattern" else each
-            plain = name is not None and name.type == "identifier"
-            names.append(ast.arg(text_of(name) if plain else f"_parameter_{number}"))
-            # A parameter that a call leaves out is undefined.
-            right = each.child_by_field_name("right")
-            defaults.append(self.value(right) if right is not None else ast.Constant(None))
-        # A call may give more than a function has parameters; the name cannot be one of the script's.
-        return ast.arguments([], names, rest or ast.arg(""), [], [], None, defaults)
+        return ast.FunctionDef(
+            name or "_function", parameters_of(node, self.value), made, [], lineno=node.start_point[0] + 1
+        )
 
     def _for_each(self, node: Node) -> ast.stmt:
         target = node.child_by_field_name("left")
@@ -376,7 +364,7 @@ class _Translator:
     def _anonymous(self, node: Node) -> ast.expr:
         body = node.child_by_field_name("body")
         if body is not None and body.type != "statement_block":
-            return ast.Lambda(self._parameters(node), self.value(body))
+            return ast.Lambda(parameters_of(node, self.value), self.value(body))
         self.number += 1
         name = f"_function_{self.number}"
         self.pending.append(self._function(name, node))
@@ -409,7 +397,7 @@ class _Translator:
 
     def _member(self, node: Node) -> ast.expr:
         owner, name = node.child_by_field_name("object"), text_of(node.child_by_field_name("property"))
-        if text_of(node) in ("process.argv", "Bun.argv"):
+        if re.fullmatch(r"(?:process|require\([\"'](?:node:)?process[\"']\)|Bun)\.argv", text_of(node)):
             return argv()
         # Deno leaves its own name and the script's out.
         if text_of(node) == "Deno.args":

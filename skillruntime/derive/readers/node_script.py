@@ -43,6 +43,8 @@ _MISSING_VALUE = re.compile(
     r"""^\s*(!)?\s*((?:\w+\.)*values)?(?:\??\.)?(?:(\w+)|\[['"]([\w-]+)['"]\])(?:\??\.length)?\s*"""
     r"""(===?\s*(?:undefined|null|''|""|0))?\s*$"""
 )
+_HOLDS_VALUES = re.compile(r"(\w+)\s*=\s*(?:util\.)?parseArgs\([^;]{0,4000}?\)\.values\b")
+_VALUE_USED = re.compile(r"""\bvalues(?:\??\.(\w+)|\[['"]([\w-]+)['"]\])""")
 _LOOKED_UP = re.compile(r"\s*!\s*(?:\w+\.)*values\[(\w+)\]\s*$")
 
 
@@ -81,8 +83,17 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
     if not (command.arguments or command.commands or command.unread):
         # A library that looks for a flag when it is called does not show that from its own file.
         command.unread.append(Unread("arguments", "process.argv is used, and none of its words is read"))
-    command.unread = [replace(each, reason=each.reason.replace("sys.argv", "process.argv")) for each in command.unread]
+    lines = text.splitlines()
+    command.unread = [replace(each, reason=_in_javascript(each, lines)) for each in command.unread]
     return reading
+
+
+def _in_javascript(unread: Unread, lines: list[str]) -> str:
+    """Return why it is unread, with the line of the script for what was read of its translation."""
+    line = lines[unread.line - 1] if unread.line and unread.line <= len(lines) else ""
+    shown = re.split(r"\{|`", line)[0].strip()[:60]
+    reason = unread.reason.replace("sys.argv", "process.argv")
+    return re.sub(r"`.*`", lambda _: f"`{shown}`", reason) if shown else reason
 
 
 def is_minified(text: str) -> bool:
@@ -182,15 +193,26 @@ def _demand(root: Node, command: Command, names: dict[str, Any]) -> None:
     needed: set[str] = set()
     by_place = _places_taken_out(root)
     taken_out = {text_of(each) for each in nodes_of(root, "shorthand_property_identifier_pattern")}
+    holders = set(_HOLDS_VALUES.findall(text_of(root)))
+    doubts: list[str] = []
     for node in nodes_of(root, "if_statement"):
         body = text_of(node.child_by_field_name("consequence"))
-        test = text_of(node.child_by_field_name("condition"))
-        # ``&&`` demands one of several, which is not said here.
-        if "&&" in test or not re.search(r"\bprocess\.exit\((?!0)|\bthrow\b|\busage\(|\bdie\(|\bfail\(", body):
+        test = text_of(node.child_by_field_name("condition"))[1:-1]
+        if not re.search(r"\bprocess\.exit\((?!0)|\bthrow\b|\busage\(|\bdie\(|\bfail\(", body):
             continue
-        for each in test.strip("()").split("||"):
+        # ``args = parseArgs({...}).values``: what holds them has a name of its own.
+        test = re.sub(rf"\b(?:{'|'.join(holders)})(?=\.|\[)", "values", test) if holders else test
+        for each in test.split("||"):
+            # ``if (!values.file && !values.url)`` demands one of several.
+            if "&&" in each:
+                asked = [match[3] or match[4] for part in each.split("&&") if (match := _MISSING_VALUE.match(part))]
+                switches = {one.name for one in command.arguments}
+                if len(asked) == each.count("&&") + 1 and "||" not in test and switches >= {*asked}:
+                    command.one_of.append(asked)
+                elif len(asked) == each.count("&&") + 1:
+                    doubts.append(each)
             # ``for (const key of ["from", "to"]) if (!values[key]) ...``.
-            if (match := _LOOKED_UP.match(each)) and (listed := _looped(node, match[1], names)):
+            elif (match := _LOOKED_UP.match(each)) and (listed := _looped(node, match[1], names)):
                 needed.update(listed)
             elif (match := _MISSING_VALUE.match(each)) and match[3] in by_place and not match[2]:
                 least = max(least, by_place[match[3]] + 1)
@@ -201,9 +223,19 @@ def _demand(root: Node, command: Command, names: dict[str, Any]) -> None:
                 (match := _MISSING_VALUE.match(each)) and (match[1] or match[5]) and (match[2] or match[3] in taken_out)
             ):
                 needed.add(match[3] or match[4])
+            else:
+                doubts.append(each)
     defaults = {each.name for each in command.arguments if each.default is not ABSENT}
     for index, argument in enumerate(command.arguments):
         if not argument.flags and least:
             command.arguments[index] = replace(argument, required=True, least=least)
         elif argument.flags[:1] and argument.flags[0].lstrip("-") in needed and argument.name not in defaults:
             command.arguments[index] = replace(argument, required=True)
+    # A test of what a value says, of one that every call has.
+    given = {each.name for each in command.arguments if each.required}
+    for each in doubts:
+        used = {match[1] or match[2] for match in _VALUE_USED.finditer(each)} | {*re.findall(r"\w+", each)} & taken_out
+        if used & given or (least and ("positionals" in each or {*re.findall(r"\w+", each)} & by_place.keys())):
+            name = next(iter(sorted(used & given)), "positionals")
+            command.unread.append(Unread(name, f"the test `{each.strip()[:60]}` was not understood"))
+            return

@@ -39,9 +39,8 @@ _LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "absl"
 _FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
-_PROGRAMS = frozenset(
-    ("main", "_main", "cli", "run", "run_module", "run_path", "run_cli", "cli_main", "entry_point", "console_main")
-)
+_ABSL = re.compile(r"^\s*(?:from|import)\s+absl\b", re.MULTILINE)
+_PROGRAM = re.compile(r"(?:^|_)(?:main|cli|app|console)(?:_|$)|^run(?:_module|_path)?$|^entry_point$")
 """Names that packages give the function that runs their program."""
 
 _HELP = ("-h", "--help", "-V", "--version", "__main__")
@@ -63,7 +62,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
     if not is_declared and "OptionParser" not in text and (len(text) > UNDECLARED_LIMIT or not uses_words):
         return None
-    if not is_declared and _imports_library(text):
+    is_absl = "app.run(" in text and _ABSL.search(text) is not None
+    if not is_declared and not is_absl and _imports_library(text):
         return None
     tree = parse_module(text)
     if tree is None:
@@ -79,18 +79,31 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if has_fire and (reading := read_fire(tree)) is not None:
         return reading
+    if is_absl and "__main__" in text:
+        flags = " ".join(f"--{name}" for name in re.findall(r"\bDEFINE_\w+\(\s*[\"'](\w+)", text))
+        command = Command("words", f"{first_paragraph(ast.get_docstring(tree))} Flags: {flags}".strip())
+        command.unread.append(Unread("arguments", "absl's flags are not read: any imported module may declare more"))
+        return Reading(command, "absl", "low")
     if is_declared and _imports_library(text):
         return None
     if "sys.stdin" in text and "json.load" in text and (reading := read_stdin(tree)) is not None:
         return reading
     if "argv" in text and (reading := read_argv(tree)) is not None:
+        read = reading.command
+        # ``sys.argv[0]`` alone says nothing of the words, which a program that is started may read.
+        if not (read.arguments or read.commands or read.unread) and (other := _starts_other(tree, neighbours)):
+            read.unread.append(_of_other(other))
         return reading
     if "__main__" not in text or "sys.stdin" in text or "input(" in text or "argv" in text:
         return None
     command = Command("words", first_paragraph(ast.get_docstring(tree)))
     if (other := _starts_other(tree, neighbours)) is not None:
-        command.unread.append(Unread("arguments", f"{ast.unparse(other.func)} may read the command line", other.lineno))
+        command.unread.append(_of_other(other))
     return Reading(command, "none", "medium")
+
+
+def _of_other(call: ast.Call) -> Unread:
+    return Unread("arguments", f"{ast.unparse(call.func)} may read the command line", call.lineno)
 
 
 def _imports_library(text: str) -> bool:
@@ -107,7 +120,7 @@ def _starts_other(tree: ast.Module, neighbours: Neighbours | None) -> ast.Call |
             modules |= {each.asname or each.name.partition(".")[0]: each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom):
             modules |= {each.asname or each.name: f"{'.' * node.level}{node.module or ''}" for each in node.names}
-        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _PROGRAMS:
+        elif isinstance(node, ast.Call) and _PROGRAM.search(dotted(node.func).rpartition(".")[2]):
             calls.append(node)
     for each in calls:
         module = modules.get(dotted(each.func).partition(".")[0])
@@ -176,6 +189,8 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
         command = Command("argparse", description, chooser="command")
         command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
         return Reading(command, "argparse", "medium")
+    if not (parser.asked or parser.subparsers or re.search(r"\bparse_(?:known_|intermixed_)?args\(", text)):
+        parser.unread.append(Unread("arguments", "what its parser is passed to may add some"))
     aside = _read_aside(state, parser) if "argv" in text else []
     command = read_parser(state, parser, description=description)
     if exhausted:

@@ -26,8 +26,8 @@ _DASHED = re.compile(r"\$(?:\{1[^}]*\}|1)\"?\s*={1,2}\s*[\"']?(-[\w-]+)")
 _CHOSEN = re.compile(
     r"^[ \t]*case\s+\"?\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))\"?\s+in\b(.*?)^[ \t]*esac", re.MULTILINE | re.DOTALL
 )
-_ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_HELP = ("-h", "--help", "help", "-V", "--version", "-v")
+_ARM = re.compile(r"^[ \t]*+\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_HELP = ("-h", "--help", "help", "-V", "--version")
 
 
 SHIFTS_LIMIT = 20
@@ -56,7 +56,9 @@ def read_places(code: str) -> Places:
     """Return what *code*, which has no functions and no options in it, takes by its position."""
     found = Places()
     # ``if [ "$1" = "--force" ]; then shift; fi``: the positions that follow depend on it.
-    if any(match[1] not in _HELP for match in _DASHED.finditer(code)):
+    dashed = {match[1] for match in _DASHED.finditer(code)} - {*_HELP}
+    # ``-v`` asks for the version, or for more output.
+    if dashed - ({"-v"} if re.search(r"(?i)version", code) else set()):
         found.unread.append(Unread("arguments", "options are taken apart by hand"))
         return found
     seen, rest = _follow(code, found)
@@ -110,7 +112,7 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
         elif joined := _JOINED.match(line):
             rest = Argument(joined[1].lower(), least=offset)
         # ``exec python3 tool.py "$@"``: the words are another program's.
-        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log(?:_\w+|ger)?)\b", line):
+        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log(?:_\w+|ger)?)\b[^|]*$", line):
             found.unread.append(Unread("arguments", "the script passes its words on"))
         # After ``shift``, ``$1`` is the next word (POSIX, 2.15 shift).
         if re.search(r"\bshift\b", line):
@@ -168,7 +170,7 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
         if not 1 <= index <= len(found.arguments):
             continue
         arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(match[4] + "\n;;\n")]
-        words = [word for names, _ in arms for word in names if word not in (*_HELP, "*")]
+        words = [word for names, _ in arms for word in names if word not in (*_HELP, "-v", "*")]
         others = [body for names, body in arms if "*" in names]
         used_inside = {int(ref[1] or ref[5]) for _, body in arms for ref in _REFERENCE.finditer(body)} - {index}
         outside = code[: match.start()] + code[match.end() :]

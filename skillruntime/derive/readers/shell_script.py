@@ -23,9 +23,12 @@ LENGTH_LIMIT = 100_000
 HERE_DOCUMENTS_LIMIT = 200
 """``<<`` of a script that is read: the end of each is looked for in all that follows."""
 
-_GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
-_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([\w:-]+)['"]?\s+(\w+)""")
+# Blanks that are taken stay taken (``*+``): each that is given back would be tried again to the end of its line.
+_LETTER_ARM = re.compile(r"^[ \t]*+\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_ARM = re.compile(
+    r"^[ \t]*+(?:case\s[^\n]{0,200}?\bin\s++)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL
+)
 _DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
 _HAS_VALUE = re.compile(
     r"^(?:readonly\s+|declare\s+|export\s+)?(\w+)=(?!\s|$|\"\"|''|\"?\$\{?[1-9*@])|\$\{(\w+):?=", re.MULTILINE
@@ -43,7 +46,7 @@ _NAME_USED = re.compile(r"\$\{?(\w+)")
 _SET = re.compile(r"\b(\w+)(?:\[[^\]]{0,200}\])?\+?=")
 _WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
-_PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
+_PAST_OPTIONS = re.compile(r"^[ \t]*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
 _CHOSEN = re.compile(r"\s*(\w+)=\"?\$(?:1\b|\{1[#}])")
 _LOOKS_AT_TEXT = re.compile(
@@ -73,6 +76,11 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
         command.parser = "getopts"
         command.arguments = _letters(getopts[1], code, text, variables)
         places = read_places(_behind(code, loops, "getopts"))
+        # ``getopts "n:-:"``: a long option is the value of an option named ``-``.
+        if "-" in getopts[1]:
+            command.unread.append(Unread("arguments", "options are taken apart by hand"))
+    elif re.search(r"\bgetopts\b", code):
+        places = Places(unread=[Unread("arguments", "the options of getopts are computed")])
     elif (loop := next(filter(_reads_options, loops), None)) is not None:
         read_by = loop
         places = _read_loop(loop, command, text, variables)
@@ -150,7 +158,7 @@ def _unproven(demands: Demands, code: str, command: Command, variables: dict[str
     }
     from_words = _set_from_words(code) if demands.undecided else set()
     for test in [each.splitlines()[-1] for each in demands.undecided if each]:
-        for match in _WORDS_USED.finditer(test):
+        for match in _WORDS_USED.finditer(test.lstrip("(! ")):
             used = match[1] or match[2]
             name = variables.get(used, used.lower().strip("_"))
             if name not in settled and (name in names or used in "123456789@*#" or used in from_words):

@@ -96,18 +96,27 @@ def _plain(match: re.Match[str]) -> str:
 def _without_functions(code: str) -> tuple[str, dict[str, str]]:
     kept: list[str] = []
     functions: dict[str, str] = {}
-    lines = iter(code.splitlines(keepends=True))
-    for line in lines:
+    unclosed: set[str] = set()
+    lines = code.splitlines(keepends=True)
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        place += 1
         match = _FUNCTION.match(line)
-        if match is None:
+        if match is None or match[1] in unclosed:
             kept.append(line)
             continue
         body: list[str] = []
         if not match[4].rstrip().endswith("}"):
-            for inner in lines:
-                if inner.rstrip() == match[1] + "}":
-                    break
-                body.append(inner)
+            # ``} >&2`` and ``} # usage`` close a function too.
+            closing = re.compile(re.escape(match[1]) + r"\}(?![\w}])")
+            end = next((index for index in range(place, len(lines)) if closing.match(lines[index])), None)
+            # What is never closed is not a function that the rest of the script is in.
+            if end is None:
+                unclosed.add(match[1])
+                kept.append(line)
+                continue
+            body, place = lines[place:end], end + 1
         functions[match[2] or match[3]] = "".join(body) or match[4].rstrip().removesuffix("}")
     return "".join(kept), functions
 

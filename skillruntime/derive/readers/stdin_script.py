@@ -6,6 +6,8 @@ import ast
 from typing import Any
 
 from skillruntime.derive.command import Command, Unread
+from skillruntime.derive.interpreter.relevance import nodes_of
+from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.text_fields import first_paragraph
 
@@ -46,6 +48,7 @@ def read_stdin(tree: ast.Module) -> Reading | None:
         schema["required"] = needed
     command = Command("words", first_paragraph(ast.get_docstring(tree)))
     command.notes.append("read from how the script uses its JSON input; it may take more than it shows")
+    command.unread += _doubts(tree, {name for _, name in names}, required)[:1]
     # A script may take the JSON on stdin, and words in addition: those are not in this contract.
     # Any use counts: what it does with the word is not followed here.
     uses = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "argv"]
@@ -92,6 +95,36 @@ def _collect(where: ast.AST, name: str, properties: dict[str, Any], required: li
                 inner, name
             ):
                 properties.setdefault(key, {})["type"] = "integer" if converter == "int" else "number"
+
+
+def _doubts(tree: ast.Module, owners: set[str], required: list[str]) -> list[Unread]:
+    """Return the tests of a value of the JSON object that end the script: only that a key is there is understood."""
+    keys: dict[str, str] = {}
+    for node in nodes_of(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                asked = [key for each in nodes_of(value) for owner in owners if (key := _asked(each, owner))]
+                keys[name] = asked[0] if asked else ""
+    found: list[Unread] = []
+    for node in nodes_of(tree):
+        if not (isinstance(node, ast.If) and exits_with_error(node.body)):
+            continue
+        for each in nodes_of(node.test):
+            key = keys.get(each.id, "") if isinstance(each, ast.Name) else ""
+            key = key or next(filter(None, (_asked(each, owner) for owner in owners)), "")
+            is_there = ast.unparse(node.test) in (f"not {ast.unparse(each)}", f"{ast.unparse(each)} is None")
+            # What every call has is there.
+            if key and not (is_there and key in required):
+                shown = ast.unparse(node.test)[:60]
+                found.append(Unread(key, f"the test `{shown}` was not understood", node.lineno))
+    return found
+
+
+def _asked(node: ast.AST, owner: str) -> str:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[ast.Constant(value=str(key)), *_]):
+            return key if name == owner else ""
+    return _key_of(node, owner)
 
 
 def _key_of(node: ast.AST, name: str) -> str:

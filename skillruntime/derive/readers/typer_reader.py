@@ -11,9 +11,10 @@ from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.state import State, evaluate
 from skillruntime.derive.interpreter.values import UNKNOWN, EnumMember, ForeignCall, FunctionValue, if_known
 from skillruntime.derive.readers.annotations import Annotation, read_annotation
-from skillruntime.derive.readers.argparse_demands import demanded_by_function, with_demands
+from skillruntime.derive.readers.argparse_demands import add_demands_of_function
 from skillruntime.derive.readers.click_model import TyperModel
 from skillruntime.derive.readers.click_reader import fitting_default, split_flags
+from skillruntime.derive.readers.value_types import REFUSED_BY_CALLBACK, refuses_values
 from skillruntime.derive.text_fields import first_paragraph, flattened
 
 __all__ = ["read_typer"]
@@ -52,7 +53,7 @@ def _read_command(state: State, function: FunctionValue, named: dict[str, Any], 
     plain = _read_signature(state, function, command)
     function = function.wrapped or function
     if not isinstance(function.node, ast.Lambda):
-        with_demands(command, demanded_by_function(function.node, plain))
+        add_demands_of_function(command, function.node, plain)
     return command
 
 
@@ -81,6 +82,8 @@ def _read_signature(state: State, function: FunctionValue, command: Command) -> 
             command.unread.append(found)
         elif found is not None:
             command.arguments.append(found)
+            if found.required and any(refuses_values(each.named.get("callback")) for each in made):
+                command.unread.append(Unread(found.shown, REFUSED_BY_CALLBACK, parameter.lineno))
     return plain
 
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
+from skillruntime.derive.interpreter.relevance import dotted
 from skillruntime.derive.interpreter.state import State, evaluate
 from skillruntime.derive.interpreter.values import (
     BoundMethod,
@@ -16,7 +17,7 @@ from skillruntime.derive.interpreter.values import (
     is_constant,
 )
 
-__all__ = ["DATE_TIME", "PATH", "read_type"]
+__all__ = ["DATE_TIME", "PATH", "REFUSED_BY_CALLBACK", "read_type", "refuses_values"]
 
 PATH = ValueType({"type": "string", "format": "path"})
 DATE_TIME = ValueType({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2})?$"})
@@ -49,6 +50,7 @@ _KNOWN = {
     **dict.fromkeys(("datetime.datetime.fromisoformat", "ipaddress.ip_address", "re.compile", "os.fsencode"), TEXT),
     **dict.fromkeys(("os.path.expandvars", "shlex.split", "urllib.parse.urlparse", "dateutil.parser.parse"), TEXT),
 }
+REFUSED_BY_CALLBACK = "its callback may refuse the value"
 _TESTS_OF_PATHS = ("exists", "isfile", "isdir", "is_file", "is_dir")
 
 
@@ -76,6 +78,15 @@ def read_type(state: State, value: Any) -> ValueType:
             return ValueType(TEXT.schema, unsure=f"{name.rpartition('.')[2]}() converts it")
         case _:
             return ValueType(TEXT.schema, unsure="its type is computed")
+
+
+def refuses_values(value: Any) -> bool:
+    """Whether *value* is a function of the script that may refuse what it is given."""
+    return isinstance(value, FunctionValue) and any(
+        isinstance(each, ast.Raise)
+        or (isinstance(each, ast.Call) and dotted(each.func).rpartition(".")[2] in ("int", "float", "strptime"))
+        for each in ast.walk(value.node)
+    )
 
 
 def _read_enum(kind: ClassValue) -> ValueType:

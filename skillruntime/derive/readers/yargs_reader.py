@@ -12,7 +12,7 @@ from tree_sitter import Node
 from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.values import UNKNOWN, if_known
-from skillruntime.derive.readers.javascript_source import arguments_of, calls_of, chained_calls, literal
+from skillruntime.derive.readers.javascript_source import arguments_of, calls_of, chained_calls, literal, owner_of
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.syntax_tree import text_of
 from skillruntime.derive.text_fields import flattened
@@ -20,6 +20,8 @@ from skillruntime.derive.text_fields import flattened
 __all__ = ["read_yargs"]
 
 _NUMBER = ValueType({"type": "number"})
+_TYPES = ("string", "boolean", "number", "array", "count")
+_OF_YARGS = re.compile(r"\byargs\b|\)$|^\w$")
 
 
 def read_yargs(root: Node, names: dict[str, Any], description: str) -> Reading:
@@ -98,21 +100,37 @@ def _command(call: Node, names: dict[str, Any]) -> tuple[str, Command] | None:
 
 
 def _declare(command: Command, calls: Iterable[tuple[str, Node]], names: dict[str, Any]) -> None:
+    options: dict[str, Any] = {}
+    needed: list[str] = []
     for what, call in calls:
         given = arguments_of(call, names)
+        listed = given[:1] if given and isinstance(given[0], str) else given[0] if given else UNKNOWN
+        plain = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
         if what == "positional" and len(given) > 1 and isinstance(given[0], str) and isinstance(given[1], dict):
             _describe_place(command, given[0], given[1])
         elif what in ("option", "options"):
-            _declare_all(
-                command, given[0] if len(given) == 1 else dict([given[:2]]) if given and given[0].__hash__ else UNKNOWN
-            )
+            declared = given[0] if len(given) == 1 else {plain[0]: given[1]} if plain and len(given) == 2 else UNKNOWN
+            if isinstance(declared, dict) and declared:
+                options |= {name: _with(options.get(name), option) for name, option in declared.items()}
+            else:
+                command.unread.append(Unread("an option", "its declaration is computed"))
         elif what == "demandOption":
-            wanted = given[0] if given else UNKNOWN
-            needed = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
-            command.arguments = [
-                replace(each, required=True, default=ABSENT) if each.name in needed else each
-                for each in command.arguments
-            ]
+            needed += plain
+        # ``.choices("unit", ["m", "ft"])`` and ``.number("depth")`` say what members of a declaration say.
+        elif (what in _TYPES or (what in ("choices", "default", "describe") and len(given) > 1)) and _OF_YARGS.search(
+            text_of(owner_of(call))
+        ):
+            said = {"type": what} if what in _TYPES else {what: given[1]}
+            options |= {name: _with(options.get(name, {}), said) for name in plain}
+    if options:
+        _declare_all(command, options)
+    command.arguments = [
+        replace(each, required=True, default=ABSENT) if each.name in needed else each for each in command.arguments
+    ]
+
+
+def _with(option: Any, more: Any) -> Any:
+    return {**option, **more} if isinstance(option, dict) and isinstance(more, dict) else more
 
 
 def _declare_all(command: Command, options: Any) -> None:
