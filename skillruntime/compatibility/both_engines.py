@@ -33,7 +33,7 @@ class TooCostlyError(ValueError):
 
 
 class Judge:
-    """One schema, in normal form or as it is written, what both engines say of values by it, and values that it is likely to admit.
+    """What both engines say of values by one schema, as it is written or in normal form, and values that it may admit.
 
     The reference engine is slow, and most members of the values it sees are those of a value it saw before: so a
     member of an object is judged once by its own subschema, and what is left of the object by itself.
