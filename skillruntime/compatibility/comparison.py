@@ -274,7 +274,7 @@ class _Readings:
             elif self._contained(reading) == "yes":
                 harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
                 change = replace(change, **harmless)
-            elif change.counterexample is NO_COUNTEREXAMPLE:
+            elif change.counterexample is NO_COUNTEREXAMPLE and change.why == finding.why:  # said once is enough
                 change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")
         return change
 

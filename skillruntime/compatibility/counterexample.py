@@ -57,6 +57,13 @@ class Sides:
 
     def shows(self, value: Any) -> bool:
         """Whether both engines say that the giver admits *value*, and the taker does not."""
+        # A value is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
+        try:
+            return self._shows(value)
+        except Exception:
+            return False
+
+    def _shows(self, value: Any) -> bool:
         # The fast engine first: most candidates fail there, and the reference engine is 100 times slower.
         if not self.giver.admits(value) or self.taker.admits(value):
             return False
@@ -109,12 +116,8 @@ class Sides:
             candidate = next(candidates, NO_COUNTEREXAMPLE)
             if candidate is NO_COUNTEREXAMPLE:
                 break
-            try:
-                if self.shows(candidate):
-                    return candidate
-            # A candidate is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
-            except Exception:
-                continue
+            if self.shows(candidate):
+                return candidate
         return NO_COUNTEREXAMPLE
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:
