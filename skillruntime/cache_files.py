@@ -84,7 +84,15 @@ def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
 
 
 def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
-    """Write *parts* to *path*, which has either its old or its new content at any time; return whether it worked."""
+    """Write *parts* to *path*, which has either its old or its new content at any time; return whether it worked.
+
+    What is there and is not a file, a device for example, is not replaced.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - pathlib is slow to import
+            return False
+    except OSError:
+        pass  # not there
     done = _replaced(path, parts)
     directory, name = os.path.split(path)
     _remove_abandoned(directory, f"{name}.")

@@ -11,7 +11,7 @@ from skillruntime.cli import group
 ROOT = Path(__file__).parents[1]
 
 CLAIMS = {
-    "What has one meaning is repaired; what would take a guess is refused": "benchmarks/coercion.py",
+    "A call with one meaning is repaired; one that would take a guess is refused": "benchmarks/coercion.py",
     "or install and run the tests": "tests/test_documents.py",
     "The prompt holds each skill's name and description": (
         "tests/adapters/test_agent_middleware.py::test_instructions_appear_exactly_once_even_when_loaded_twice"
@@ -39,7 +39,7 @@ CLAIMS = {
     ),
     "run only in a sandbox that passed its self-test": "tests/runtime/test_sandbox.py::test_the_self_test_passes",
     "with only what it grants": "tests/runtime/test_grants.py::test_the_network_is_granted_by_the_host",
-    "which is never run for it": "tests/derive/test_derive.py::test_the_reader_imports_and_evaluates_nothing",
+    "from its source, without running it": "tests/derive/test_derive.py::test_the_reader_imports_and_evaluates_nothing",
     "Tokens are counted exactly and offline": "tests/tokens/test_report.py::test_it_works_with_the_network_unplugged",
     "a skill that works, with its test": "tests/cli/test_new.py",
     "Every command that answers takes `--json`": (
@@ -57,7 +57,7 @@ CLAIMS = {
     "a start with a lockfile": "benchmarks/load.py",
     "the skills in 300 installed packages": "benchmarks/load.py",
     "1,000 views of 10,000 skills": "benchmarks/load.py",
-    "a right skill first, long tasks over 30,000 skills": "benchmarks/search.py",
+    "a right skill ranked first, for long tasks over 30,000 skills": "benchmarks/search.py",
     "a request with 705 real skills": "benchmarks/token_budget.py",
     "hostile scripts contained, of 164": "benchmarks/hostile_peers",
     "`import skillruntime` imports none of them": (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
-from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
+from skillruntime.catalog.index import add_changes, index_path, is_foreign, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
 from skillruntime.catalog.root_snapshot import (
     STAMP,
@@ -82,8 +82,11 @@ def discover(
             *missing_ok* the former is a diagnostic, and the latter is left out.
         NotADirectoryError: a root is a file.
         LockfileNotFoundError, InvalidSkillError: the lockfile is not there, not readable, or not signed so.
+        ValueError: *index_file* holds something else than an index, which would be overwritten.
     """
     path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
+    if path is not None and index_file is not None and is_foreign(path):
+        raise ValueError(f"index_file {path} is not an index of skills, and is not overwritten; name a file of its own")
     given = [_as_root(root, trusted) for root in roots]
     if installed is not False:
         from skillruntime.catalog.installed import installed_roots

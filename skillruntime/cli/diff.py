@@ -115,8 +115,10 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 
 def _whole(is_removed: bool) -> Verdict:
     if is_removed:
-        return Verdict((Change("document", "", "contract-removed", "it was removed", Bump.MAJOR, Bump.MAJOR),))
-    return Verdict((Change("document", "", "contract-added", "it was added", Bump.MINOR, Bump.MINOR),))
+        return Verdict(
+            (Change("document", "", "contract-removed", "the contract was removed", Bump.MAJOR, Bump.MAJOR),)
+        )
+    return Verdict((Change("document", "", "contract-added", "the contract was added", Bump.MINOR, Bump.MINOR),))
 
 
 def _draw(console: Console, compared: list[_Compared]) -> None:

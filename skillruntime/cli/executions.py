@@ -38,8 +38,8 @@ def command() -> None:
 @command.command("list")
 @_url_option
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200))
-@click.option("--all", "everyone", is_flag=True, help="Everyone's: for operators.")
-@click.option("--cursor", help="Where the page before ended.")
+@click.option("--all", "everyone", is_flag=True, help="The executions of all callers; for operators.")
+@click.option("--cursor", help="Continue after the previous page, which printed this.")
 @json_option
 def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool) -> None:
     """List your executions, the newest first."""
@@ -81,7 +81,7 @@ def cancel(execution_id: str, url: str, as_json: bool) -> None:
 @command.command("complete")
 @click.argument("execution_id")
 @click.argument("output", required=False)
-@click.option("--failed", metavar="REASON", help="It cannot be done, and why.")
+@click.option("--failed", metavar="REASON", help="End the task as failed, for this reason.")
 @_url_option
 @json_option
 def complete(execution_id: str, output: str | None, failed: str | None, url: str, as_json: bool) -> None:

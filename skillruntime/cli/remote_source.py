@@ -62,6 +62,8 @@ def address_of(url: str) -> str:
     'https://example.com:8400/skills/translate'
     """
     parts = urlsplit(url)
+    if not parts.scheme:  # not a URL: shown as it was typed
+        return parts.path.rpartition("@")[2]
     host = (parts.netloc.rpartition("@"))[2]
     return f"{parts.scheme}://{host}{parts.path}"
 

@@ -42,7 +42,9 @@ __all__ = ["command"]
     show_default=True,
     help="Who may see and call the skills that do not say so themselves.",
 )
-@click.option("--capacity", default=16, show_default=True, type=click.IntRange(1), help="How many run at once.")
+@click.option(
+    "--capacity", default=16, show_default=True, type=click.IntRange(1), help="How many executions run at once."
+)
 @click.option("--no-pages", is_flag=True, help="Do not serve the web pages for people.")
 @click.option(
     "--webhooks",
@@ -101,7 +103,9 @@ __all__ = ["command"]
     help="The most invocations per minute for each caller.",
 )
 @click.option("--per-skill", multiple=True, metavar="ID=NUMBER", help="How many executions of a skill run at once.")
-@click.option("--per-caller", type=click.IntRange(1), metavar="NUMBER", help="How many run at once for each caller.")
+@click.option(
+    "--per-caller", type=click.IntRange(1), metavar="NUMBER", help="How many executions run at once for each caller."
+)
 @click.option(
     "--trusted-proxy", multiple=True, metavar="ADDRESS|NETWORK", help="Believe X-Forwarded-For from this proxy."
 )
@@ -170,6 +174,8 @@ def command(
     """
     if http and not mcp:
         raise click.UsageError("--http needs --mcp; without --mcp, the server uses HTTP anyway.")
+    if database is not None and "://" not in database:
+        raise click.UsageError(f"--database {database!r} is not a URL such as postgresql://user@host/skills")
     # MCP needs neither the extra `serve` nor a place for executions: a call is over with its answer.
     if mcp:
         _serve_mcp(names, directories, trust, (host, port) if http else None)

@@ -166,7 +166,7 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     overlooked = list(readings.overlooked(side, changes))
     yield from overlooked
     if not changes and not overlooked and _rewritten(old) != _rewritten(new):
-        why = "the same is written with other keywords"
+        why = "the same values are described with other keywords"
         yield _change(side, Finding((), "schema-rewritten", why, Bump.PATCH, Bump.PATCH))
 
 
@@ -272,7 +272,10 @@ class _Readings:
                 )
             # The whole proves the part harmless: a constraint moved to a place next to it, say.
             elif self._contained(reading) == "yes":
-                harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
+                harmless: dict[str, Any] = {
+                    field: Bump.MINOR,
+                    "why": f"{change.why}, though every value that was valid before still is",
+                }
                 change = replace(change, **harmless)
             elif change.counterexample is NO_COUNTEREXAMPLE and change.why == finding.why:  # said once is enough
                 change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")
@@ -294,15 +297,15 @@ class _Readings:
         ]
         if missing:
             strict, practical = (Bump.MAJOR if reading in missing else Bump.MINOR for reading in _FIELDS)
-            why = "taken together, the changes leave something out that was there"
+            why = "taken together, the changes exclude values that were possible before"
             old, new = reversed(self._sides) if self.is_output else self._sides
             whole = Finding((), "schema-changed", why, practical, strict, None, old, new)
             yield self.settled(_change(side, whole))
         elif is_coupled and max(claimed) <= Bump.PATCH and not self._containment.covers(*self._sides):
             # `prefixItems: [true]` admits nothing new, except next to `unevaluatedItems: false`.
-            why = "taken together, the changes admit something that was refused"
+            why = "taken together, the changes admit values that were refused before"
             if self.is_output:
-                why = "taken together, the changes refuse something that was admitted"
+                why = "taken together, the changes refuse values that were admitted before"
             yield _change(side, Finding((), "schema-changed", why, Bump.MINOR, Bump.MINOR))
 
     def _contained(self, reading: str) -> str:

@@ -22,7 +22,7 @@ __all__ = ["Bump", "Finding", "differences", "opened"]
 
 
 class Bump(IntEnum):
-    """The part of a version that a change asks to raise."""
+    """The part of a version that a change requires to rise."""
 
     NONE = 0
     PATCH = 1
@@ -119,7 +119,7 @@ class _Difference:
             return
         if not isinstance(old, dict) or not isinstance(new, dict):
             yield self._whole(
-                path, "schema-changed", "all values were allowed or forbidden here, and no longer are", old, new
+                path, "schema-changed", f"before, {_allowed(old)} was allowed here; now {_allowed(new)} is", old, new
             )
             return
         yield from self._about(path, old, new)
@@ -242,7 +242,7 @@ class _Difference:
 
     def _renamed(self, path: tuple[str, ...], name: str, other: str, old: Any, new: Any) -> Finding:
         required = name in old.get("required", ())
-        why = f"{name!r} is called {other!r} now"
+        why = f"{name!r} was renamed to {other!r}"
         details = {"name": name, "new_name": other}
         # A reader of outputs was ready for an optional field to be missing.
         practical = Bump.MAJOR if required or not self.is_output else Bump.MINOR
@@ -324,9 +324,9 @@ class _Difference:
         practical = min(strict, Bump.MINOR) if self.is_output or not declared[0] else strict
         if declared[1] and not declared[0]:
             practical = max(practical, Bump.MINOR)
-        words = {True: "welcome", False: "refused"}
+        words = {True: "accepted", False: "refused"}
         was, now = (words.get(value, "checked") if isinstance(value, bool) else "checked" for value in (before, after))
-        why = f"members that are not declared were {was} and are {now}"
+        why = f"undeclared members were {was} and are {now} now"
         rule = "additional-properties-changed"
         yield Finding((*path, "*"), rule, why, practical, strict, None, old, new, {"undeclared": True})
 
@@ -366,7 +366,7 @@ class _Difference:
         # JSON Schema Core 2020-12, 6.5: unknown keywords are annotations.
         unknown = [word for word in changed if word not in _JUDGED]
         if unknown:
-            why = f"{', '.join(unknown)} changed, which says nothing of what is valid"
+            why = f"{', '.join(unknown)} changed, which does not affect what is valid"
             yield Finding(path, "annotation-changed", why, Bump.PATCH, Bump.PATCH, None, old, new)
         judged = [word for word in changed if word in _JUDGED]
         if judged:
@@ -410,6 +410,13 @@ def _alike(old: Any, new: Any) -> bool:
         return False
     names = [set(node.get("properties", {})) for node in (old, new)]
     return names[0] == names[1] or bool(names[0] & names[1])
+
+
+def _allowed(schema: Any) -> str:
+    """Return what *schema* allows in words; it is compared with a boolean one."""
+    if isinstance(schema, bool):
+        return "any value" if schema else "no value"
+    return "only what a schema describes"
 
 
 def _bare(node: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _MOST_STEPS = 10**8
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was tried, and the values that a migration does not bring into the new shape.
+    """What was tried, and the values that a migration does not convert to the new shape.
 
     ``failures`` are ``{"to": version, "input": value, "why": sentence}``, the smallest input found for each migration.
     ``unproven`` are the versions that a migration without ``accepts`` leads to: nothing says what to try it on.
@@ -49,7 +49,7 @@ class Proof:
 def prove_migrations(
     contract: Contract | Mapping[str, Any], *, examples: int = 200, counterexamples: Iterable[Any] = ()
 ) -> Proof:
-    """Return whether every migration of *contract* keeps its laws, on *examples* generated values each.
+    """Return whether every migration of *contract* converts *examples* generated values of its old version correctly.
 
     The laws: a value of the old schema (``accepts``, objects closed) migrates to one that the next schema accepts, at
     the end the contract's own; a reversible migration is undone exactly; the input is not changed; the whole chain

@@ -29,7 +29,7 @@ _MOST_REMOVED = 50
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A migration document, and the breaking changes of the input that it does not bridge."""
+    """A migration document, and the breaking changes of the input that it does not cover."""
 
     document: dict[str, Any]
     unresolved: tuple[Change, ...]

@@ -53,10 +53,10 @@ def _requires(old: Any, new: Any) -> Iterator[Finding]:
     before, after = set(map(str, old.get("tools", ()))), set(map(str, new.get("tools", ())))
     if before != after:
         lost, gained = sorted(before - after), sorted(after - before)
-        parts = [f"{', '.join(lost)} no longer used"] * bool(lost) + [f"{', '.join(gained)} needed now"] * bool(gained)
+        parts = [f"removed {', '.join(lost)}"] * bool(lost) + [f"added {', '.join(gained)}"] * bool(gained)
         # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for every change of tools.
         breaks = Bump.MAJOR if gained else Bump.MINOR
-        why = "the tools it depends on changed: " + "; ".join(parts)
+        why = "requires.tools changed: " + "; ".join(parts)
         # 31.5 rules on tools that are removed or replaced. That an added one is MAJOR is our rule: a host that
         # does not have it can no longer run the skill.
         yield Finding(("tools",), "tools-changed", why, breaks, breaks, Bump.MAJOR if lost else None)
@@ -66,13 +66,13 @@ def _requires(old: Any, new: Any) -> Iterator[Finding]:
         except ValueError:
             lost_version = Version(0, 0, 0)
         bump = Bump.MINOR if lost_version is None else Bump.MAJOR
-        why = f"the runtime must be {show(new.get('runtime', 'any'))}"
-        why += f"; {lost_version} was enough before" if lost_version is not None else ", and more versions will do"
+        why = f"requires.runtime is {show(new.get('runtime', 'any version'))} now"
+        why += f"; {lost_version} was enough before" if lost_version is not None else ", which admits more versions"
         yield Finding(("runtime",), "runtime-changed", why, bump, bump)
     # Packages are installed by the host; its callers do not see them.
     rest = [name for name in {*old, *new} if name not in ("tools", "runtime") and old.get(name) != new.get(name)]
     for name in sorted(rest):
-        why = f"what it needs to be installed changed ({name}); its callers see nothing of it"
+        why = f"what it needs to be installed changed ({name}), which no caller sees"
         yield Finding((name,), "requirement-changed", why, Bump.MINOR, Bump.MINOR)
 
 

@@ -259,7 +259,7 @@ def _parse(text: str, options: _Options) -> Parsed:
         return Parsed(inner.value, (*rules, "double-encoding", *inner.rules))
     if not isinstance(value, dict | list):
         kind = {str: "a string", bool: "a boolean"}.get(type(value), "a number")
-        raise UnreadableError(f"it is {kind}")
+        raise UnreadableError(f"they are {kind}")
     return Parsed(value, rules)
 
 
@@ -314,7 +314,7 @@ def _repaired(text: str, options: _Options) -> tuple[Any, tuple[str, ...]]:
         return _one_of_list(text[mark.end() :].lstrip())
     start = text.find("{")
     if start < 0:
-        raise UnreadableError("it is {}", text[:200])
+        raise UnreadableError("they are {}", text[:200])
     return _object_in(text, start, options)
 
 

@@ -35,7 +35,7 @@ __all__ = ["Accepted", "Contract"]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Arguments that fit, and what it took: the repairs, the version they were written for, warnings."""
+    """Accepted arguments, with the repairs, the version they were written for, and warnings."""
 
     arguments: dict[str, Any]
     repairs: tuple[Repair, ...] = ()

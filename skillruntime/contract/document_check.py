@@ -48,7 +48,7 @@ _SYNONYMS = {
 
 
 def check_document(document: Any, *, path: str) -> list[Diagnostic]:
-    """Return what is wrong with the contract *document*, read from the file *path*; empty where nothing is.
+    """Return what is wrong with the contract *document*, read from the file *path*; empty if nothing is.
 
     >>> found = check_document({"script": "a.py", "run": {"timeout_seconds": "ten"}}, path="contract.json")
     >>> [each.message for each in found]

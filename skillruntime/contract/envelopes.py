@@ -70,7 +70,7 @@ def calls_in(value: Any) -> list[Call]:
 
 
 def split_calls(text: str) -> list[dict[str, Any]]:
-    """Return the objects that *text* writes one after the other, for a host that takes several calls apart.
+    """Return the objects that *text* writes one after the other, for a host that accepts several calls in one text.
 
     `Contract.accept` refuses such a text, because one of the calls would be lost; each object that is returned here can
     be given to it. What separates them may be commas, the brackets of an array, line ends and marks of tool calls; a
@@ -97,7 +97,7 @@ def split_calls(text: str) -> list[dict[str, Any]]:
             calls += [call.sent for call in calls_in(found)] or [found]
             position = parser.position
         if not calls:
-            raise UnreadableError("it is {}", text[:200])
+            raise UnreadableError("they are {}", text[:200])
     except UnreadableError as error:
         failure = error
     if failure is not None:  # outside the handler: the error would carry the parser's own, which quotes the text

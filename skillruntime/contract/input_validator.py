@@ -13,7 +13,7 @@ __all__ = ["SkillInputValidator"]
 
 
 class SkillInputValidator:
-    """Validate a skill's input by a JSON Schema, with the sentences that jsonschema writes.
+    """Validate a skill's input by a JSON Schema, with the messages of jsonschema.
 
     `Contract.accept` does more; this is for code that follows the document.
 

@@ -133,7 +133,7 @@ _LABELS = {"a": "alpha", "b": "beta", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
 def read_version(value: Any) -> VersionReading:
-    """Return the version that *value* was meant to be, and a note where it is not written as one.
+    """Return the version that *value* was meant to be, and a note if it is not written as one.
 
     Reads ``1``, ``1.0``, ``v2``, ``1.0.0rc1``, ``2024.01.05``, and the numbers and dates that YAML makes of them.
 
@@ -278,7 +278,7 @@ class VersionRange:
 
 
 def satisfies(version: str, version_range: str, *, include_prereleases: bool = False) -> bool:
-    """Return whether *version* lies in *version_range*, both as text; see `VersionRange.holds`.
+    """Return whether *version* is in *version_range*, both as text; see `VersionRange.holds`.
 
     >>> satisfies("1.9.0", "^1.2.3")
     True
@@ -343,7 +343,7 @@ def _parse_alternative(text: str, whole: str) -> tuple[_Interval, ...]:
         while position < len(text):
             match = _COMPARATOR.match(text, position)
             if match is None:
-                raise ValueError(f"{text[position : position + 20]!r} is not a comparator")
+                raise ValueError(f"{text[position : position + 20]!r} is not a comparator with a version")
             intervals.append(_interval(match[1] or "=", _Partial.parse(match[2])))
             position = match.end()
             separator = re.compile(r"\s*,\s*|\s+").match(text, position)
@@ -371,11 +371,11 @@ class _Partial:
         parts = [part for part in match.groups()[:3] if part is not None]
         numbers = [int(part) for part in parts if part not in _WILD]
         if parts[: len(numbers)] != [str(number) for number in numbers]:
-            raise ValueError(f"{text[:60]!r} leaves an earlier part open than a later one")
+            raise ValueError(f"{text[:60]!r} has a number after an open part")
         if len(numbers) == 3:
             return cls(Version.parse(text.lstrip("vV")), 3)
         if match[4]:  # build metadata has no precedence (SemVer, section 10), and may stay
-            raise ValueError(f"{text[:60]!r} has a label and open parts")
+            raise ValueError(f"{text[:60]!r} has a prerelease label, but not all three numbers")
         major, minor, patch = (*numbers, 0, 0, 0)[:3]
         return cls(Version(major, minor, patch), len(numbers))
 

@@ -29,7 +29,7 @@ class CallFault:
 
 
 def check_documented_calls(markdown: str, derivations: Mapping[str, Derivation], *, skill: str = "") -> list[CallFault]:
-    """Return what the scripts would refuse of the calls that *markdown* shows; *derivations* are by the script's path.
+    """Return the calls in *markdown* that the scripts would refuse; *derivations* are by the script's path.
 
     Only what was read whole is checked, and a word that is a placeholder (``<file>``, ``$NAME``) fits everywhere.
     """
@@ -38,7 +38,7 @@ def check_documented_calls(markdown: str, derivations: Mapping[str, Derivation],
 
 
 def with_examples(derivations: Mapping[str, Derivation], markdown: str, *, skill: str = "") -> dict[str, Derivation]:
-    """Return *derivations* with the calls that *markdown* shows as ``examples`` of their input, where they fit.
+    """Return *derivations* with those calls in *markdown* that fit as ``examples`` of their input.
 
     A call with a placeholder is not an example. An argument without a description is described by its value in one.
     """

@@ -91,7 +91,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """How a script is called: its parameters in order, and its commands under the name of what chooses one.
+    """How a script is called: its parameters in order, and its commands by the value that chooses one.
 
     ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash: ``"words"`` is a
     script that takes them one by one, ``"places"`` one that does so by their number. ``prefixes`` are the characters
@@ -140,7 +140,7 @@ class CommandLine:
 
 
 def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
-    """Return the words that mean *arguments*, which fit the contract, to the script's own parser.
+    """Return the command-line words for *arguments*, which must fit the contract.
 
     >>> parameters = (Parameter("path"), Parameter("limit", "--limit"), Parameter("q", "-q", "nothing"))
     >>> to_argv(CommandLine("argparse", parameters), {"path": "-", "limit": -3, "q": True})
@@ -154,7 +154,7 @@ def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str
     if sum(len(word) for word in words) > TOTAL_LIMIT and not faults:
         faults.append(_fault("", f"the arguments are longer than {TOTAL_LIMIT:,} characters together", None))
     if faults:
-        raise SkillInputError("The script's command line cannot say this", skill_errors=faults)
+        raise SkillInputError("The arguments cannot be written as the script's command line", skill_errors=faults)
     return words
 
 
@@ -198,16 +198,18 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
             if open_ended or line.parser == "minimist" or any(_looks_like_flag(word, line) for word in given_words):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
-            faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
+            faults.append(
+                _fault(places[-1][0].name, "its first word would be read as the value of a flag", positionals[0])
+            )
     yield from positionals
     read_as_files = [word for word in positionals if line.files and word[:1] and word[0] in line.files]
     faults += [
-        _fault("", f"a word that starts with {word[0]!r} is read as a file's name", word) for word in read_as_files
+        _fault("", f"a word that starts with {word[0]!r} is read as the name of a file", word) for word in read_as_files
     ]
     if line.chooser and (chosen := arguments.get(line.chooser)) is not None:
         if open_ended and not positionals:
             name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
-            faults.append(_fault(name, "it would swallow the command that follows", arguments[name]))
+            faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
         yield str(chosen)
         yield from _words(line.commands[chosen], arguments, faults)
 
@@ -223,9 +225,9 @@ def _before_the_rest(
     positionals = _in_place(places, faults)
     name = next(each.name for each in line.parameters if each.flag == rest[0])
     if line.chooser or any(each.takes == "rest" for each, given in places if given):
-        faults.append(_fault(name, "it would swallow what has to follow it", None))
+        faults.append(_fault(name, "it would take all the words that must follow it", None))
     elif "--" in rest or any(_looks_like_flag(word, line) for word in positionals):
-        faults.append(_fault(name, "beside it, no word may look like a flag that ends the flags", None))
+        faults.append(_fault(name, "next to it, no value may start with a dash", None))
     yield from positionals
     for _, words in options:
         yield from words
@@ -341,7 +343,9 @@ def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[Ski
         if given is None and parameter.default is not ABSENT and parameter.default is not None:
             given = _place(parameter, parameter.default)
         if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
-            faults.append(_fault(parameter.name, "it is positional, so what follows needs it", None))
+            faults.append(
+                _fault(parameter.name, "it is positional: the arguments after it can be given only with it", None)
+            )
         words += given or []
     return words
 
@@ -394,7 +398,7 @@ def _text(parameter: Parameter, value: Any) -> str:
         raise _UnsayableError("it cannot contain a NUL character")
     # Half of a surrogate pair has no UTF-8 form.
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _UnsayableError("it holds half a character")
+        raise _UnsayableError("it contains half of a surrogate pair")
     if len(text) > WORD_LIMIT:
         raise _UnsayableError(f"it is longer than {WORD_LIMIT:,} characters")
     return text

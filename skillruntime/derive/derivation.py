@@ -41,7 +41,7 @@ Confidence = Literal["high", "medium", "low"]
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A contract that was read out of a script, and how far it can be relied on.
+    """A contract that was read from a script, and how reliable it is.
 
     ``document`` is one for `Contract.from_dict`. ``confidence`` is ``"high"`` where a parser declares every argument
     and all was read, ``"medium"`` where something stayed unread, ``"low"`` where only prose or use speaks of them.
@@ -66,7 +66,7 @@ class Derivation:
 
 
 def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
-    """Return what *source*, the script at *path* in its skill, takes; None where it cannot be read.
+    """Return the contract of *source*, the script at *path* in its skill; None if it cannot be read.
 
     The source is parsed, never imported or run. *neighbours* returns the source of a module next to a script by its
     dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such

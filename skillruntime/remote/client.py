@@ -68,7 +68,7 @@ _CANCEL_SECONDS = 1.0  # seconds for asking the server to stop what was cancelle
 
 @dataclass(frozen=True, slots=True)
 class RemoteClient:
-    """Speaks to one remote skill.
+    """Calls one remote skill.
 
     *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP may connect. *wait_seconds* is how
     long a server that can is asked to hold an answer back until there is news; 0 polls. One answer, to its last byte,
@@ -288,7 +288,7 @@ class RemoteRunner:
 
 
 def to_output(execution: Execution) -> Any:
-    """Return what an ended execution gave.
+    """Return the output of an ended execution.
 
     Raises:
         RemoteError: it did not complete; the skill's own errors where it sent some.
@@ -366,7 +366,7 @@ def attach_remote_skills(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> list[str]:
-    """Make the catalog's skills that have a descriptor.json and no contract of their own callable, and name them.
+    """Make callable the catalog's skills that have a descriptor.json and no contract, and return their names.
 
     The descriptor is then their contract; a skill with both is run by `remote_runners`.
 
@@ -392,7 +392,7 @@ async def fetch_descriptor(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> SkillDescriptor:
-    """Return the descriptor at *url*; that of a private skill is shown only to *credentials*, as an API key.
+    """Return the descriptor at *url*; that of a private skill needs *credentials*, such as an API key.
 
     Raises:
         RemoteError: it cannot be fetched.

@@ -25,13 +25,13 @@ Credentials = Callable[[AuthConfig, bool], Awaitable[Shown]]
 
 
 async def NoCredentials(auth: AuthConfig, is_refused: bool) -> Shown:  # noqa: N802 - used like the classes
-    """Show nothing."""
+    """Send no credentials."""
     return Shown()
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """Shows an API key in the header that the descriptor names; *key* is the key, or gives it when it is needed."""
+    """Sends an API key in the header that the descriptor names; *key* is the key, or returns it when it is needed."""
 
     key: str | Callable[[], str | Awaitable[str]] = field(repr=False)
 

@@ -16,7 +16,7 @@ _MAX_BYTES = 1024 * 1024  # as for a contract
 
 
 def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
-    """Return the descriptor.json of a skill; None where it has none.
+    """Return the descriptor.json of a skill; None if it has none.
 
     Raises:
         InvalidSkillError: it has one, and it is invalid.

@@ -43,7 +43,7 @@ class CapabilityType(StrEnum):
 
 
 class AccessPolicy(StrEnum):
-    """Who may see and call it (4.3): anyone; seen by all and called with credentials; not even seen without."""
+    """Who may see and call a skill (4.3): all; all see it, callers with credentials call it; only those see it."""
 
     PUBLIC = "public"
     RESTRICTED = "restricted"

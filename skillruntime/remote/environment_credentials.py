@@ -42,7 +42,7 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
 
 
 def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None) -> Credentials:
-    """Return the credentials for *descriptor* that the environment holds, or that say at the first use what is missing.
+    """Return credentials for *descriptor* from the environment; their first use names a variable that is missing.
 
     An API key lies in `variable_for` its endpoint; OAuth client credentials in ``SKILLRUNTIME_CLIENT_ID_...`` and
     ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.

@@ -46,7 +46,7 @@ class WireResponse:
 
 
 class UnreachableError(Exception):
-    """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: we would not send it at all."""
+    """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: the client did not send it."""
 
     def __init__(self, message: str, *, was_sent: bool, is_refused: bool = False) -> None:
         super().__init__(message)

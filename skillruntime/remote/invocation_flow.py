@@ -388,7 +388,7 @@ def _read_json(response: WireResponse) -> Any:
 
 
 def read_error(response: WireResponse) -> ErrorDocument | None:
-    """Return the error that *response* carries in the protocol's envelope; None where it carries none."""
+    """Return the error that *response* carries in the protocol's envelope; None if it carries none."""
     try:
         document = parse_json(response.body)
     except MessageError:

@@ -97,7 +97,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode:
-    """The way of a person at a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an address to visit, then a code.
+    """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an address to visit, then a code.
 
     >>> flow = AuthorizationCode.begin(OAuth2Config("https://a.example/token", "https://a.example/authorize",
     ...     {"skill:invoke": ""}), "cli", "http://127.0.0.1:9/callback")

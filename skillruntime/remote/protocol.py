@@ -75,7 +75,7 @@ def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
 
 
 class MessageError(Exception):
-    """A message is not what the protocol says: ``violations`` are ``{field: JSON Pointer, expected, actual}``."""
+    """A message breaks the protocol: ``violations`` are ``{field: JSON Pointer, expected, actual}``."""
 
     def __init__(self, violations: list[dict[str, Any]], message: str | None = None) -> None:
         first = violations[0]

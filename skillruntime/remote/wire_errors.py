@@ -20,7 +20,7 @@ __all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "printable",
 
 
 class WireCode(StrEnum):
-    """The codes of section 9, then ours."""
+    """The codes of section 9, then those of this library."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     AUTH_REQUIRED = "AUTH_REQUIRED"

@@ -64,7 +64,7 @@ async def ask(approve: Approve, request: Approval) -> Grants:
         f"The files of the untrusted skill {request.skill.name!r} have changed since {request.script} was approved"
         if changed
         else f"The host did not approve running {request.script} of the untrusted skill {request.skill.name!r}",
-        suggested_action="Do not repeat the call; ask the user how to go on without it",
+        suggested_action="Do not repeat the call; ask the user how to continue without it",
     )
 
 

@@ -270,7 +270,7 @@ class Callables:
                 return self._run_script(skill, contract)
         raise ToolNotAvailableError(
             f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
-            suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
+            suggested_action=f"Tell the user: the host can register one with @runtime.implements({contract.name!r})",
         )
 
 

@@ -122,7 +122,7 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
         raise SkillOutputError(
             "The script ended without printing a result",
             details=said.details(),
-            suggested_action="Tell the user that the skill is at fault; the same call will give the same",
+            suggested_action="Tell the user that the skill is at fault; the same call will fail again",
         )
     try:
         return _strict_json(finished.stdout.decode("utf-8"))

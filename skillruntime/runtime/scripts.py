@@ -177,8 +177,8 @@ class ScriptRunner:
             return await sandbox.run(command, on_stopped=partial(context.execution.__setitem__, "stopped"))
         except WritablePathError as error:
             raise AccessDeniedError(
-                f"The script is not started: its directory {error.strerror}",
-                suggested_action="Tell the user: the host can put the directory back, or grant another one",
+                f"The script is not started: the directory {error.strerror}",
+                suggested_action="Tell the user: the host can restore the directory, or grant another one",
             ) from error
         except OSError as error:
             raise ToolNotAvailableError(

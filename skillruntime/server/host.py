@@ -36,7 +36,7 @@ _log = logging.getLogger("skillruntime.server")
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """How to serve.
+    """How skills are served: the address, the store, access and limits.
 
     *base_url* is the URL that callers use; by default the server's own address. *data* is the directory of executions
     and keys; None keeps executions in memory. *keys* is the key file, if it is elsewhere. *access* applies to skills

@@ -32,7 +32,7 @@ _NOT_GOOD: Final = (JoseError, ValueError, TypeError)
 
 
 class JwtCallers:
-    """Knows callers by the tokens of one issuer: an authenticator.
+    """An authenticator that recognizes callers by the tokens of one issuer.
 
     *fetch_keys* gives the issuer's JWKS; it is called first, and again when a key is unknown, at most once a
     minute. A token must name *issuer* and *audience*, must expire, and must contain *scope* if it is set.
@@ -123,7 +123,7 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awaitable[Mapping[str, Any]]]:
-    """Return what fetches a JWKS from *place*: an https address, or a file.
+    """Return a function that fetches a JWKS from *place*: an https address, or a file.
 
     The returned function raises `InvalidSkillError` if it cannot read a JWKS there.
     """

@@ -52,17 +52,19 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
     """Return the document for these skills."""
     skills = list(descriptors)
     paths: dict[str, Any] = {
-        "/.well-known/skill-sharing": {"get": _operation("discover", "What skills there are", {"type": "object"})},
+        "/.well-known/skill-sharing": {
+            "get": _operation("discover", "The skills that the caller may see", {"type": "object"})
+        },
         "/executions": {"get": _list_operation()},
         "/executions/{execution_id}": {
             "get": _execution_operation("getStatus", "The state of an execution"),
             "delete": _execution_operation("cancel", "Cancel an execution"),
         },
-        "/executions/{execution_id}/result": {"get": _execution_operation("getResult", "What an execution gave")},
+        "/executions/{execution_id}/result": {"get": _execution_operation("getResult", "The result of an execution")},
         "/executions/{execution_id}/events": {"get": _events()},
         "/executions/{execution_id}/complete": {"post": _completion()},
         "/executions/{execution_id}/release": {"post": _release()},
-        "/health": {"get": _operation("health", "Whether the process lives", {"type": "object"}, errors=())},
+        "/health": {"get": _operation("health", "Whether the process runs", {"type": "object"}, errors=())},
     }
     if any(each.extensions.webhooks for each in skills):
         secret = {"type": "object", "required": ["secret"], "properties": {"secret": _TEXT}}
@@ -147,9 +149,9 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
         "responses": {
             # Both, as Prefer: wait and a repeated key may find it ended.
-            "200": _response("It has ended", shown),
-            "202": _response("It was accepted", shown),
-            "504": _response("It ran out of time while the caller waited", shown),
+            "200": _response("The execution has ended", shown),
+            "202": _response("The execution was accepted", shown),
+            "504": _response("The execution timed out while the caller waited", shown),
             **_errors(("400", "401", "403", "404", "408", "413", "422", "429", "503")),
         },
     }
@@ -163,7 +165,7 @@ def _events() -> dict[str, Any]:
         "getEvents", "Server-sent events: the execution at each change, until it has ended"
     )
     stream = {"description": "The events", "content": {"text/event-stream": {"schema": _TEXT}}}
-    over = {"description": "It has ended, and the event of Last-Event-ID was the last"}
+    over = {"description": "The execution has ended, and the event of Last-Event-ID was the last"}
     responses = {**operation["responses"], "200": stream, "204": over}
     return {**operation, "parameters": [_ID, _header("Last-Event-ID", _TEXT)], "responses": responses}
 
@@ -187,7 +189,7 @@ def _completion() -> dict[str, Any]:
 
 def _release() -> dict[str, Any]:
     operation = _execution_operation("release", "Run a held execution again, as a new one: for operators")
-    shown = _response("It was accepted", {"$ref": "#/components/schemas/Execution"})
+    shown = _response("The execution was accepted", {"$ref": "#/components/schemas/Execution"})
     return {**operation, "responses": {**operation["responses"], "202": shown, **_errors(("403", "409", "413"))}}
 
 
@@ -223,7 +225,7 @@ def _execution_operation(name: str, summary: str) -> dict[str, Any]:
 
 def _list_operation() -> dict[str, Any]:
     listed = {"type": "object", "required": ["executions"], "properties": {"executions": {"type": "array"}}}
-    operation = _operation("listExecutions", "One's own executions", listed, errors=("400", "401", "429"))
+    operation = _operation("listExecutions", "The caller's own executions", listed, errors=("400", "401", "429"))
     limit = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 200}}
     return {**operation, "parameters": [limit, {"name": "cursor", "in": "query", "schema": _CURSOR}]}
 

@@ -56,7 +56,7 @@ _EVERY_REQUEST = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PublishedSkill:
-    """A skill that is served: what is published of it, and under which *name* the runtime knows it."""
+    """A served skill: what is published of it, and its *name* in the runtime."""
 
     descriptor: SkillDescriptor
     name: str
@@ -222,7 +222,7 @@ def serve_catalog(
             served.append(PublishedSkill(descriptor, name, contract, skill))
     missing = wanted - {each.name for each in served} - {each.name.partition("/")[0] for each in served}
     if missing:
-        raise SkillNotFoundError(f"No skill or callable is named {', '.join(sorted(missing))}")
+        raise SkillNotFoundError(f"No skill or callable is named {', '.join(map(repr, sorted(missing)))}")
     return served
 
 

@@ -80,7 +80,7 @@ _Handler = Callable[["Call"], Awaitable[WireResponse]]
 
 
 class SkillService:
-    """Serves *skills*, whose executions live in *executions*.
+    """Serves *skills*, whose executions are in *executions*.
 
     *authenticate* identifies the caller; without it every caller is anonymous and can call public skills only. *secret*
     derives execution ids from idempotency keys, so that they cannot be guessed: keep it with the executions.

@@ -22,7 +22,7 @@ _RETRY_SECONDS: Final = 0.2  # between two attempts to lock, while waiting for t
 
 
 class DatabaseInUseError(SkillRuntimeError):
-    """Another server has the SQLite file: one file is for one server."""
+    """Another server uses the SQLite file: one file is for one server."""
 
 
 class SqliteDatabase:

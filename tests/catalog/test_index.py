@@ -239,6 +239,20 @@ def test_the_index_can_be_disabled_or_moved(skills: Path, tmp_path: Path, monkey
     assert len(discover(skills)) == 3
 
 
+def test_an_index_never_replaces_another_file(skills: Path, tmp_path: Path) -> None:
+    """A file of the user at the place of the index is an error and stays; a device or a FIFO is not written."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("my notes")
+    with pytest.raises(ValueError, match=r"notes\.txt is not an index of skills, and is not overwritten"):
+        discover(skills, index_file=notes)
+    assert notes.read_text() == "my notes"
+
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert len(discover(skills, index_file=fifo)) == 3
+    assert fifo.is_fifo()
+
+
 def test_trust_is_never_read_from_the_index(skills: Path) -> None:
     """It is the host's word at each start."""
     assert discover(skills, trusted=True)["pdf"].trusted

@@ -507,7 +507,7 @@ def test_a_step_that_is_said_to_be_lossy_is_not_an_output_step() -> None:
     step = {"rename": {"from": "/a", "to": "/b", "lossy": True}}
 
     assert not steps(step).is_reversible
-    with pytest.raises(InvalidSkillError, match="loses something"):
+    with pytest.raises(InvalidSkillError, match="loses information"):
         Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [], "output": [step]})
 
 

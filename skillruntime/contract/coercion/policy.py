@@ -11,9 +11,9 @@ __all__ = ["LENIENT", "SAFE", "STRICT", "Policy", "policy_named"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How far repair goes.
+    """How far malformed arguments are repaired.
 
-    ``repair`` turns it on. ``on_unknown`` says what becomes of a key of the arguments that the schema does not know:
+    ``repair`` turns repairs on. ``on_unknown`` says what happens to a key of the arguments that is not in the schema:
     ``"refuse"``, or ``"drop"`` and record it. ``more_words`` also reads ``on``, ``off``, ``y``, ``n``, ``t``, ``f`` as
     booleans and ``n/a``, ``nil``, ``undefined`` as null.
     """

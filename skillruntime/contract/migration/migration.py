@@ -42,7 +42,7 @@ class MigrationError(SkillInputError):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """The way from the versions in *source* to version *to*.
+    """The steps that convert arguments of the versions in *source* to version *to*.
 
     ``source`` is ``None`` until `link` has set it from the migration before; ``accepts`` is the input schema of the
     last old version, if the document gives one; ``output`` is how the output changed in the same release.
@@ -312,7 +312,9 @@ def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration 
         return None, [("", "must be an object with 'to' and 'steps'")]
     if fault := find_fault(document):  # a step would write it into arguments, where no engine can judge it
         return None, [("", f"must be JSON, but holds {fault}")]
-    faults = [(f"/{name}", f"is unknown; known are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS]
+    faults = [
+        (f"/{name}", f"unknown field; the fields are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS
+    ]
     to, source = Version(0, 0, 0), None
     if "to" not in document:
         faults.append(("", "needs 'to', the version that it leads to"))
@@ -327,7 +329,7 @@ def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration 
         except ValueError as error:
             faults.append(("/from", str(error)))
     if source is not None and "to" in document and to in source:
-        faults.append(("/from", f"{source} holds {to} itself, where the migration leads"))
+        faults.append(("/from", f"{source} includes {to}, the version that the migration leads to"))
     accepts = document.get("accepts")
     if not isinstance(accepts, dict | bool | None):
         faults.append(("/accepts", "must be a JSON Schema"))
@@ -360,7 +362,7 @@ def _why_not(step: Step) -> str:
             f"an output may be {show(step.collisions[0])} without the table, so an old caller could get a wrong value"
             "; list every value in the table, and in an 'enum' of the output"
         )
-    return f"{step.kind} loses something, so no old caller could be answered"
+    return f"{step.kind} loses information, so an old caller could not be answered"
 
 
 def _unusable(where: str, faults: list[tuple[str, str]]) -> InvalidSkillError:

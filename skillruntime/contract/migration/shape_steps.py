@@ -175,7 +175,7 @@ def _unpack(fields: StepFields) -> Built:
             if len(items) > len(targets):
                 raise StepRefused(where, f"an array of {len(items)} has {len(targets)} places to go to")
             if not items and not lossy:
-                raise StepRefused(where, 'an empty array would not come back; say "lossy": true to let it go')
+                raise StepRefused(where, 'an empty array would not come back; add "lossy": true to allow that')
             spread(holder, source[-1], [target[-1] for target in targets], items, path)
 
     return change, {"pack": {"from": list(map(format_pointer, targets)), "to": format_pointer(source)}}

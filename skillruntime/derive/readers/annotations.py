@@ -97,7 +97,9 @@ def _either(parts: list[Annotation]) -> Annotation:
     kept = [part for part in parts if part.name != "None"]
     if len(kept) == 1:
         return replace(kept[0], optional=len(kept) < len(parts))
-    return Annotation(ValueType(TEXT.schema, unsure="it is of one type or another"), optional=len(kept) < len(parts))
+    return Annotation(
+        ValueType(TEXT.schema, unsure="it may have one of several types"), optional=len(kept) < len(parts)
+    )
 
 
 def _subscripted(state: State, outer: str, parts: list[ast.expr], scope: Scope) -> Annotation:

@@ -246,7 +246,7 @@ def _read_valued(
             takes, length, least = "values", nargs, nargs
     # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its letters.
     if action == "extend" and takes == "value" and value.encode == "text" and not value.unsure:
-        return Unread(argument.shown, "it takes its text apart, letter by letter", line)
+        return Unread(argument.shown, "it splits its text into single characters", line)
     repeat = action in ("append", "extend")
     if action == "extend":
         repeat = False

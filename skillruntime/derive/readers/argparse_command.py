@@ -58,7 +58,7 @@ def read_parser(state: State, parser: ParserModel, *, description: str = "") -> 
     command.notes += parser.notes
     if parser.partial:
         # Words that the parser does not know go to another program or parser (`parse_known_args`, line 1875).
-        command.notes.append("the script passes over arguments that it does not know (parse_known_args)")
+        command.notes.append("the script ignores unknown arguments (parse_known_args)")
     _read_subparsers(state, parser, command)
     return command
 

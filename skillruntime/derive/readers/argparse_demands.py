@@ -166,7 +166,9 @@ def without_proof(command: Command, found: Demanded) -> list[Unread]:
         copies = {node.id for node in nodes if isinstance(node, ast.Name)} & found.copied
         names = sorted(mentioned if counts else mentioned & missing) or sorted(copies)
         if names and _holds(test, found.given, values) is not False:
-            unread.append(Unread(", ".join(names), f"`{ast.unparse(test)[:80]}` ends the script, and may hold"))
+            unread.append(
+                Unread(", ".join(names), f"the script ends if `{ast.unparse(test)[:80]}`, which cannot be decided")
+            )
     return unread[:1]
 
 

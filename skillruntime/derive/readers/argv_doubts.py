@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Set
 
 from skillruntime.derive.command import Unread
@@ -52,10 +53,11 @@ def not_understood(source: Relevance, outcomes: list[Outcome]) -> list[Unread]:
     for test, operand, here in tests:
         # Without the word it is what the environment holds: ``key = os.environ.get("KEY") or sys.argv[1]``.
         if not _is_known(operand, here, lists) and _looks_at(operand, names, looks):
-            shown = ast.unparse(test).replace("node.", "")[:60]
+            # A regular expression of JavaScript is a call in the translated tree.
+            shown = re.sub(r"_regex\((?:_\w+\(\)(?:, )?)*\)", "/.../", ast.unparse(test).replace("node.", ""))[:60]
             name = next((each.id for each in nodes_of(test) if isinstance(each, ast.Name) and each.id in names), "word")
             name = "word" if name in ("argv", "args", "sys") else name
-            return [Unread(name, f"what `{shown}` demands of it was not understood", test.lineno)]
+            return [Unread(name, f"the test `{shown}` was not understood", test.lineno)]
     return []
 
 

@@ -75,7 +75,7 @@ def _declare(command: Command, what: str, given: list[Any]) -> None:
     elif what == "arguments" and isinstance(first, str):
         command.arguments += [_argument(each, []) for each in first.split()]
     elif what in ("addOption", "addArgument") or not isinstance(first, str):
-        command.unread.append(Unread("an option", f"{what} is not read"))
+        command.unread.append(Unread("an option", f"the call of {what}() is not read"))
     elif what == "argument":
         command.arguments.append(_argument(first, given))
     elif (argument := _option(first, given, required=what == "requiredOption")) is not None:

@@ -154,7 +154,7 @@ def _unproven(demands: Demands, code: str, command: Command, variables: dict[str
             used = match[1] or match[2]
             name = variables.get(used, used.lower().strip("_"))
             if name not in settled and (name in names or used in "123456789@*#" or used in from_words):
-                return [Unread(name, f"what `{test[:60]}` demands of it was not understood")]
+                return [Unread(name, f"the test `{test[:60]}` was not understood")]
     return []
 
 

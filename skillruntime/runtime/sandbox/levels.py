@@ -55,12 +55,13 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
         "There is no working sandbox for this untrusted script: "
         + "; ".join(f"{name}: {reason}" for name, reason in missing.items()),
         details={"missing": missing},
-        suggested_action="Tell the user to " + ", or to ".join(_REMEDIES[name] for name in names if name in _REMEDIES),
+        suggested_action="Tell the user to "
+        + (", or to ".join(_REMEDIES[name] for name in names if name in _REMEDIES) or "give `sandbox=` a known level"),
     )
 
 
 async def sandbox_report() -> dict[str, str | None]:
-    """Return why each level cannot be used on this machine; None where it passed its self-test."""
+    """Return why each level cannot be used on this machine; None if it passed its self-test."""
     found = {name: await _tested(name) for name in LEVELS}
     return {name: result if isinstance(result, str) else None for name, result in found.items()}
 

@@ -72,7 +72,7 @@ class Finished:
 
 
 class Sandbox(Protocol):
-    """Runs commands apart from the host.
+    """Runs commands isolated from the host.
 
     When the call is cancelled, ``run`` ends every process of the command before it lets the cancellation pass, and
     calls *on_stopped* with whether all of them were seen to be gone.
