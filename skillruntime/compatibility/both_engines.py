@@ -8,6 +8,7 @@ from typing import Any
 
 from skillruntime.compatibility.sampling import samples
 from skillruntime.compatibility.schema_size import Budget, measure
+from skillruntime.contract.engines import DIALECTS
 from skillruntime.contract.harmless_pattern import is_harmless, longest_text, patterns_of
 
 __all__ = ["Judge", "is_by_members"]
@@ -32,7 +33,7 @@ class TooCostlyError(ValueError):
 
 
 class Judge:
-    """One schema in normal form, what both engines say of values by it, and values that it is likely to admit.
+    """What both engines say of values by one schema, as it is written or in normal form, and values that it may admit.
 
     The reference engine is slow, and most members of the values it sees are those of a value it saw before: so a
     member of an object is judged once by its own subschema, and what is left of the object by itself.
@@ -146,7 +147,13 @@ def _engine() -> tuple[Any, Any, Callable[[Any, Any], Callable[[Any], bool]]]:
 
 
 def _reference(schema: Any) -> Callable[[Any], bool]:
+    import jsonschema
+
     whole, _, made = _engine()
+    declared = schema.get("$schema") if isinstance(schema, dict) else None
+    if isinstance(declared, str):  # as written, and not in normal form
+        validator_for: Any = jsonschema.validators.validator_for
+        whole = validator_for({"$schema": DIALECTS.get(declared.rstrip("#"), declared)}, default=whole)
     return made(whole, schema)
 
 

@@ -160,7 +160,7 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     # Findings say where; the readings then check each claim against the whole schemas, in both directions.
     containment = Containment()
     found = differences(before, after, is_output=is_output, containment=containment)
-    readings = _Readings(before, after, containment, is_output=is_output)
+    readings = _Readings(before, after, containment, is_output=is_output, written=(old, new))
     changes = [readings.settled(_change(side, finding)) for finding in found]
     yield from changes
     overlooked = list(readings.overlooked(side, changes))
@@ -221,8 +221,15 @@ _FIELDS = {"set theory": "set_theory", "practical": "practical"}
 class _Readings:
     """The two schemas by either reading, and what is looked up once for all changes between them."""
 
-    def __init__(self, old: Any, new: Any, containment: Containment, *, is_output: bool) -> None:
+    def __init__(
+        self, old: Any, new: Any, containment: Containment, *, is_output: bool, written: tuple[Any, Any]
+    ) -> None:
         self.is_output = is_output
+        # A schema that is written in normal form needs no second look.
+        old_text, new_text = (
+            None if same_as(form) == same_as(text) else text for form, text in zip((old, new), written, strict=True)
+        )
+        self._written = (new_text, old_text) if is_output else (old_text, new_text)
         self._containment = containment
         self._sides = (new, old) if is_output else (old, new)
         self._read: dict[str, Sides] = {}
@@ -231,9 +238,17 @@ class _Readings:
     def sides(self, reading: str) -> Sides:
         if reading not in self._read:
             giver, taker = self._sides
-            if reading == "practical":
+            is_literal = reading != "practical"
+            if not is_literal:
                 giver, taker = closed(giver), opened(taker) if self.is_output else closed(taker)
-            self._read[reading] = Sides(giver, taker, self._containment, is_output=self.is_output)
+            self._read[reading] = Sides(
+                giver,
+                taker,
+                self._containment,
+                is_output=self.is_output,
+                written=self._written,
+                is_literal=is_literal,
+            )
         return self._read[reading]
 
     def settled(self, change: Change) -> Change:
@@ -262,7 +277,7 @@ class _Readings:
                     "why": f"{change.why}, though every value that was valid before still is",
                 }
                 change = replace(change, **harmless)
-            elif change.counterexample is NO_COUNTEREXAMPLE:
+            elif change.counterexample is NO_COUNTEREXAMPLE and change.why == finding.why:  # said once is enough
                 change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")
         return change
 

@@ -22,6 +22,7 @@ _COUNTED = {"Items", "Properties"}
 _OF_ARRAYS = {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}
 _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"}
 _TYPES = ("string", "number", "boolean", "null", "array", "object")
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _STEPS = 5 * 10**8
 """Counted steps for all questions of one comparison, each of 1 to 5 ns: a second or two on schemas of any size."""
 _OF_A_PART = 1500
@@ -81,6 +82,9 @@ class Containment:
     def _covers_by_parts(self, taker: Any, giver: Any) -> bool:
         """Whether each keyword of *taker* asks no more than *giver* promises; others of *giver* only narrow it."""
         if not isinstance(taker, dict) or not isinstance(giver, dict) or _refers(taker) or self._budget.left <= 0:
+            return False
+        # A part of a document says neither which draft it is of, nor what a dynamic reference leads to.
+        if "$schema" in taker or "$schema" in giver:
             return False
         taker, giver = without_descriptions(taker), without_descriptions(giver)
         if same_as(taker) == same_as(giver):
@@ -167,7 +171,7 @@ def _refers(node: Any) -> bool:
     """Whether a reference is left in *node*: the same text may mean another schema in another document."""
     if isinstance(node, list):
         return any(map(_refers, node))
-    return isinstance(node, dict) and ("$ref" in node or any(map(_refers, node.values())))
+    return isinstance(node, dict) and (not _REFERENCES.isdisjoint(node) or any(map(_refers, node.values())))
 
 
 def _kinds(node: dict[str, Any]) -> set[str]:

@@ -33,8 +33,23 @@ _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-
 class Sides:
     """The schemas of the giving and of the taking side, by one reading, and values that show where they disagree."""
 
-    def __init__(self, giver: Any, taker: Any, containment: Containment, *, is_output: bool) -> None:
+    def __init__(
+        self,
+        giver: Any,
+        taker: Any,
+        containment: Containment,
+        *,
+        is_output: bool,
+        written: tuple[Any, Any] = (None, None),
+        is_literal: bool = True,
+    ) -> None:
+        """Of *written*, the two schemas as they are written, each that is there has a say on what is shown.
+
+        Unless the reading *is_literal*, the taker as written may admit what the taker by this reading refuses.
+        """
         self._budget = Budget(_STEPS)
+        self._written = [None if each is None else Judge(each, self._budget) for each in written]
+        self._is_literal = is_literal
         self.giver, self.taker = Judge(giver, self._budget), Judge(taker, self._budget)
         self._containment = containment
         self.is_output = is_output
@@ -42,10 +57,23 @@ class Sides:
 
     def shows(self, value: Any) -> bool:
         """Whether both engines say that the giver admits *value*, and the taker does not."""
+        # A value is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
+        try:
+            return self._shows(value)
+        except Exception:
+            return False
+
+    def _shows(self, value: Any) -> bool:
         # The fast engine first: most candidates fail there, and the reference engine is 100 times slower.
         if not self.giver.admits(value) or self.taker.admits(value):
             return False
-        return self.giver.surely_admits(value) and not self.taker.surely_admits(value)
+        if not self.giver.surely_admits(value) or self.taker.surely_admits(value):
+            return False
+        # A normal form that says something else than its schema must not lead to a false claim.
+        giver, taker = self._written
+        if giver is not None and not giver.surely_admits(value):
+            return False
+        return taker is None or not self._is_literal or not taker.surely_admits(value)
 
     def counterexample_of(self, finding: Finding) -> Any:
         """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_COUNTEREXAMPLE``."""
@@ -88,12 +116,8 @@ class Sides:
             candidate = next(candidates, NO_COUNTEREXAMPLE)
             if candidate is NO_COUNTEREXAMPLE:
                 break
-            try:
-                if self.shows(candidate):
-                    return candidate
-            # A candidate is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
-            except Exception:
-                continue
+            if self.shows(candidate):
+                return candidate
         return NO_COUNTEREXAMPLE
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:

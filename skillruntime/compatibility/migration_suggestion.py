@@ -17,6 +17,7 @@ from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError
+from skillruntime.contract.migration.steps import MAX_STEPS
 from skillruntime.contract.migration.value_conversions import TYPES
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.versions import Version
@@ -54,8 +55,9 @@ def suggest_migration(
     after = new if isinstance(new, Contract) else Contract.from_dict(new)
     verdict = verdict or compare(before, after)
     containment = Containment()
-    steps = _old_defaults(verdict, containment)  # first: a renamed parameter has its old name there
-    unresolved: list[Change] = []
+    defaults = _old_defaults(verdict, containment)
+    steps = [step for _, step in defaults[:MAX_STEPS]]  # first: a renamed parameter has its old name there
+    unresolved = [change for change, _ in defaults[MAX_STEPS:]]
     broken = [change for change in verdict.changes if change.side == "input" and change.is_breaking]
     names = {change.finding.path: change.finding.details.get("new_name") for change in broken if change.finding}
     pairs = _pairs(broken, containment)
@@ -67,13 +69,15 @@ def suggest_migration(
         if change.rule == "required-parameter-added" and place in added:
             continue  # the old parameter becomes it
         if change.rule == "parameter-removed" and place in pairs:
-            steps += _moving(_moved(place, names), *pairs[place])
-            continue
-        step = _step(change, names, containment)
-        if step is None:
+            found = _moving(_moved(place, names), *pairs[place])
+        else:
+            step = _step(change, names, containment)
+            found = [] if step is None else [step]
+        # More steps than a migration may have are left to the author too.
+        if not found or len(steps) + len(found) > MAX_STEPS:
             unresolved.append(change)
         else:
-            steps.append(step)
+            steps += found
     low = Version.parse(before.version or "1.0.0")
     # A contract without a version counts as 1.0.0, the first one that promises anything (SemVer section 5).
     to = verdict.next_version(low)
@@ -84,7 +88,7 @@ def suggest_migration(
     return Suggestion(document, (*unresolved, *_failing(document, broken, unresolved, after)))
 
 
-def _old_defaults(verdict: Verdict, containment: Containment) -> list[dict[str, Any]]:
+def _old_defaults(verdict: Verdict, containment: Containment) -> list[tuple[Change, dict[str, Any]]]:
     """Return the steps that give old calls the old default of a parameter whose default is another one now."""
     steps = []
     for change in verdict.changes:
@@ -98,7 +102,7 @@ def _old_defaults(verdict: Verdict, containment: Containment) -> list[dict[str, 
         if not isinstance(old, dict) or "default" not in old or not containment.covers(new, {"const": old["default"]}):
             continue
         if not isinstance(new, dict) or "default" not in new or not is_same(old["default"], new["default"]):
-            steps.append({"set_default": {"at": change.path, "value": old["default"]}})
+            steps.append((change, {"set_default": {"at": change.path, "value": old["default"]}}))
     return steps
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.pointer import value_at
 from skillruntime.contract.references import resolve
 
@@ -23,13 +24,25 @@ _DROPPED = {"$schema", "$comment", "definitions", "$defs", "additionalItems", "d
 _COUNTS = {f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties", "Contains")}
 _UNFOLLOWED = {"$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 _SINCE_2019 = {"unevaluatedProperties", "unevaluatedItems", "dependentRequired", "dependentSchemas"} | {
-    "minContains",
-    "maxContains",
-    "prefixItems",
+    *("minContains", "maxContains", "prefixItems")
 }
-
+_SINCE_7 = _SINCE_2019 | {"if", "then", "else"}
+_UNKNOWN_TO = {
+    "draft-04": _SINCE_7 | {"const", "contains", "propertyNames"},
+    "draft-06": _SINCE_7,
+    "draft-07": _SINCE_2019,
+    "2019-09": {"prefixItems"},
+}
+"""The keywords of 2020-12 that an older draft does not have: there they ask nothing."""
 
 _LOOKING_TOO = frozenset({*BRANCHES, "if", "then", "else", "dependentSchemas", "$dynamicRef", "$recursiveRef"})
+_COUPLED = (
+    (frozenset({"additionalProperties"}), frozenset({"properties", "patternProperties"})),
+    (frozenset({"items"}), frozenset({"prefixItems"})),
+    (frozenset({"minContains", "maxContains"}), frozenset({"contains"})),
+    (frozenset({"then", "else"}), frozenset({"if"})),
+)
+"""Keywords that read others next to them, and which."""
 _DESCRIPTIONS = frozenset({"description", "title", "default", "examples", "deprecated"})
 
 
@@ -48,16 +61,23 @@ def normal_form(document: Mapping[str, Any] | bool) -> Any:
     """
     reading = _NormalForm(document)
     found = reading.of(document, (), top=True)
-    if reading.is_recursive and isinstance(document, dict):
-        return {**found, **{word: document[word] for word in ("$defs", "definitions") if word in document}}
-    return found
+    # 2020-12 leaves the items that `contains` found to no one else; in 2019-09 `unevaluatedItems` judges them too.
+    if reading.is_2019 and {"contains", "unevaluatedItems"} <= reading.seen:
+        raise NotComparable("'contains' next to 'unevaluatedItems' has another meaning in 2019-09")
+    if not reading.is_recursive or not isinstance(document, dict):
+        return found
+    if reading.unknown:
+        raise NotComparable("the schema refers to itself, in an older draft")
+    return {**found, **{word: document[word] for word in ("$defs", "definitions") if word in document}}
 
 
 class _NormalForm:
     def __init__(self, document: Mapping[str, Any] | bool) -> None:
         self.document = document
         dialect = str(document.get("$schema", "")) if isinstance(document, dict) else ""
-        self.is_old = "draft-0" in dialect
+        self.is_old, self.is_2019 = "draft-0" in dialect, "2019-09" in dialect
+        self.unknown: set[str] = next((words for draft, words in _UNKNOWN_TO.items() if draft in dialect), set())
+        self.seen: set[str] = set()
         self.left = MAX_NODES
         self.is_recursive = False
 
@@ -85,17 +105,18 @@ class _NormalForm:
         # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply too.
         if self.is_old or not found:
             return target
-        if isinstance(target, dict) and target.keys().isdisjoint(found):
-            return {**target, **found}
-        if isinstance(target, dict) and found.keys() <= _DESCRIPTIONS:
-            return {**target, **found}
+        if isinstance(target, dict) and (found.keys() <= _DESCRIPTIONS or _may_share(found, target)):
+            merged = {**target, **found}
+            _write_unevaluated_plainly(merged)
+            return merged
         return {**found, "allOf": [*found.get("allOf", []), target]}
 
     def _keywords(self, node: dict[str, Any], followed: tuple[str, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for keyword, value in node.items():
-            if keyword in _DROPPED or keyword in ("$ref", "$id", "id") or (self.is_old and keyword in _SINCE_2019):
+            if keyword in _DROPPED or keyword in ("$ref", "$id", "id") or keyword in self.unknown:
                 continue
+            self.seen.add(keyword)
             if keyword in (*_ONE, *_ONE_MORE) and not isinstance(value, list):
                 found[keyword] = self.of(value, followed)
             elif keyword in _NAMED and isinstance(value, dict):
@@ -112,17 +133,31 @@ class _NormalForm:
             found["items"] = self.of(node["additionalItems"], followed)
         for name, needed in node.get("dependencies", {}).items():
             # 2019-09 split `dependencies` into these two.
-            if isinstance(needed, list):
-                found["dependentRequired"] = {**found.get("dependentRequired", {}), name: needed}
-            else:
-                schema = self.of(needed, followed)
-                found["dependentSchemas"] = {**found.get("dependentSchemas", {}), name: schema}
-        _write_unevaluated_plainly(found)
-        _unwrap(found)
+            keyword = "dependentRequired" if isinstance(needed, list) else "dependentSchemas"
+            known = found.get(keyword, {})
+            if name in known:
+                raise NotComparable(f"'dependencies' and {keyword!r} both name {name!r}")
+            found[keyword] = {**known, name: needed if isinstance(needed, list) else self.of(needed, followed)}
+        # What a reference leads to is next to these keywords, and not known yet.
+        if "$ref" not in node:
+            _write_unevaluated_plainly(found)
+            _unwrap(found)
         for side in ("Minimum", "Maximum"):  # draft 4 wrote these as true or false
             if isinstance(found.get(f"exclusive{side}"), bool) and found.pop(f"exclusive{side}"):
                 found[f"exclusive{side}"] = found.pop(side.lower(), None)
         return found
+
+
+def _may_share(found: dict[str, Any], target: dict[str, Any]) -> bool:
+    """Whether the keywords of *target*, which *found* refers to, mean the same in one schema with those of *found*."""
+    differs = any(same_as(found[word]) != same_as(target[word]) for word in found.keys() & target.keys())
+    if differs or any(word in target for word in _ONE_MORE):
+        return False
+    return not any(
+        (reading & left.keys() and read & right.keys())
+        for reading, read in _COUPLED
+        for left, right in ((found, target), (target, found))
+    )
 
 
 def _write_unevaluated_plainly(found: dict[str, Any]) -> None:

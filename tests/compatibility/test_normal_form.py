@@ -8,6 +8,7 @@ import pytest
 
 from skillruntime.compatibility.comparison import Bump, compare
 from skillruntime.compatibility.diff import opened
+from skillruntime.compatibility.migration_suggestion import suggest_migration
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -113,3 +114,42 @@ def test_three_hundred_parameters_under_new_names_are_compared_in_bounded_time()
 
     assert verdict.bump is Bump.MAJOR
     assert len(verdict.changes) == 600
+
+
+CLOSED = {"$ref": "#/$defs/C", "$defs": {"C": {"additionalProperties": False}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"properties": {"a": {}}, **CLOSED}),
+        ({"$schema": DRAFT_4, "properties": {"x": {"const": 1}}}, {"properties": {"x": {"const": 1}}}),
+        (
+            {"$schema": "https://json-schema.org/draft/2019-09/schema", "prefixItems": [{"type": "string"}]},
+            {"prefixItems": [{"type": "string"}]},
+        ),
+    ],
+)
+def test_what_looks_the_same_and_asks_more_is_breaking(old: Any, new: Any) -> None:
+    """A closed schema behind a reference does not see the members next to it; a draft has only its own keywords."""
+    assert compare({"input": old}, {"input": new}).set_theory is Bump.MAJOR
+
+
+def test_what_a_recursive_reference_leads_to_is_not_compared_by_parts() -> None:
+    """Two drafts' recursion cannot be read, so nothing is claimed of it."""
+    start = {"$schema": "https://json-schema.org/draft/2019-09/schema", "dependentRequired": {"a": ["b"]}}
+    old = {**start, "properties": {"q": {"$recursiveRef": "#"}}}
+
+    assert compare({"input": start}, {"input": old}).set_theory is Bump.MAJOR
+
+
+def test_a_migration_of_more_steps_than_allowed_is_suggested_in_part() -> None:
+    """What exceeds a migration's steps is left to the author."""
+    old, new = (
+        {"input": {"properties": {f"{name}{n}": {} for n in range(1100)}, "additionalProperties": False}}
+        for name in ("old", "new")
+    )
+
+    suggestion = suggest_migration(old, new)
+
+    assert (len(suggestion.document["steps"]), len(suggestion.unresolved)) == (1000, 100)

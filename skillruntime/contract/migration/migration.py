@@ -209,6 +209,12 @@ def link(
         linked.append(migration)
         previous = migration.to
     for index, migration in enumerate(linked):
+        # The second would never be taken.
+        if any(
+            (each.to, each.source, each.accepts) == (migration.to, migration.source, migration.accepts)
+            for each in linked[:index]
+        ):
+            faults.append(("/migrations", f"two migrations lead from {migration.source} to {migration.to}; keep one"))
         later = [other for other in linked[index + 1 :] if other.to > migration.to]
         # A gap would strand callers of the older versions in the middle of the chain.
         if later and not any(other.covers(migration.to) for other in later):
