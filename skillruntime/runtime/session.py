@@ -416,7 +416,8 @@ async def _in_thread(work: Callable[[], _Result]) -> _Result:
     # What a skill returned is recorded though the caller stops waiting. A limiter of its own: plain functions may hold
     # every thread of the event loop's.
     with anyio.CancelScope(shield=True):
-        return await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
+        result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
+    return result
 
 
 _ALREADY_ACTIVE = "{!r} is already active; its instructions are above."
