@@ -152,6 +152,10 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     if old is new or same_as(old) == same_as(new):
         return
     is_output = side == "output"
+    if _is_draft_4(old) != _is_draft_4(new) and (_has_integers_of_draft_4(old) or _has_integers_of_draft_4(new)):
+        bump = Bump.MAJOR if _is_draft_4(old if is_output else new) else Bump.MINOR
+        why = "1.0 is not an integer in draft 4, and is one in later drafts"
+        yield _change(side, Finding((), "schema-changed", why, bump, bump))
     try:
         before, after = normal_form(old), normal_form(new)
     except NotComparable as error:
@@ -170,18 +174,32 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
         yield _change(side, Finding((), "schema-rewritten", why, Bump.PATCH, Bump.PATCH))
 
 
+def _is_draft_4(document: Any) -> bool:
+    return isinstance(document, dict) and "draft-04" in str(document.get("$schema", ""))
+
+
+def _has_integers_of_draft_4(document: Any) -> bool:
+    # Draft 4, 3.5, asks for a number without a fraction; since draft 6 a fraction of zero is allowed (6.1.1).
+    types = (part.get("type") for part in _parts(document)) if _is_draft_4(document) else ()
+    return any(each == "integer" or (isinstance(each, list) and "integer" in each) for each in types)
+
+
+def _parts(node: Any) -> Iterator[dict[str, Any]]:
+    """Yield *node* and all that is in it, as far as they are objects."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            yield part
+        pending += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+
+
 _REWRITTEN = ("allOf", "unevaluatedProperties", "unevaluatedItems")
 
 
 def _rewritten(node: Any) -> Counter[str]:
     """Return how often a schema uses the keywords that the normal form may write in another way."""
-    found: Counter[str] = Counter()
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        found.update(word for word in _REWRITTEN if isinstance(part, dict) and word in part)
-        pending += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
-    return found
+    return Counter(word for part in _parts(node) for word in _REWRITTEN if word in part)
 
 
 def _is_coupled(node: Any) -> bool:

@@ -417,7 +417,7 @@ async def _in_thread(work: Callable[[], _Result]) -> _Result:
     # every thread of the event loop's.
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
-    return result
+    return result  # noqa: RET504 - mypy takes it that a scope may swallow what is raised in it
 
 
 _ALREADY_ACTIVE = "{!r} is already active; its instructions are above."

@@ -153,3 +153,19 @@ def test_a_migration_of_more_steps_than_allowed_is_suggested_in_part() -> None:
     suggestion = suggest_migration(old, new)
 
     assert (len(suggestion.document["steps"]), len(suggestion.unresolved)) == (1000, 100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "bump"),
+    [
+        ("integer", DRAFT_7, DRAFT_4, "major"),
+        ("integer", DRAFT_4, DRAFT_7, "minor"),
+        (["integer", "null"], None, DRAFT_4, "major"),
+        ("string", DRAFT_7, DRAFT_4, "none"),
+    ],
+)
+def test_an_integer_of_draft_4_has_no_decimal_point(kind: Any, old: str | None, new: str, bump: str) -> None:
+    """So 1.0, which later drafts take, is refused by a schema that only changed to draft 4."""
+    schema: dict[str, Any] = {"properties": {"n": {"type": kind}}}
+    before = schema if old is None else {**schema, "$schema": old}
+    assert str(compare({"input": before}, {"input": {**schema, "$schema": new}}).bump) == bump
