@@ -12,12 +12,11 @@ from rich.table import Table
 
 from skillruntime.catalog import discover
 from skillruntime.cli import output
-from skillruntime.cli.output import EXIT_FAILED, echo, fail, json_option, print_result, print_rows
+from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
 from skillruntime.cli.prompt import STYLES
 from skillruntime.cli.terminal_text import shown
-from skillruntime.errors import ToolExecutionError
-from skillruntime.tokens import Advice, SkillCost, TokenReport, measure, to_html
+from skillruntime.tokens import Advice, SkillCost, TokenReport, measure
 
 __all__ = ["command"]
 
@@ -43,12 +42,6 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
 @click.option("--max-catalog-tokens", type=click.IntRange(0), help="Fail when the catalog has more tokens.")
 @click.option("--max-body-tokens", type=click.IntRange(0), help="Fail when a body has more tokens.")
 @click.option("--advise", is_flag=True, help="List possible savings, the largest first.")
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write the report as a web page.",
-)
 @json_option
 def command(
     paths: tuple[Path, ...],
@@ -60,7 +53,6 @@ def command(
     max_catalog_tokens: int | None,
     max_body_tokens: int | None,
     advise: bool,
-    html: Path | None,
     as_json: bool,
 ) -> None:
     """Show what the skills under PATH cost in tokens: in the catalog, when activated, file by file.
@@ -79,8 +71,6 @@ def command(
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
     document["totals"]["session"] = {str(number): report.session(number) for number in activations}
-    if html is not None:
-        _write_page(html, report, activations, paths, as_json=as_json)
 
     def draw(console: Console) -> None:
         skills = _in_order(report, sort)
@@ -113,18 +103,6 @@ def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None
             if skill.body > max_body
         ]
     return found
-
-
-def _write_page(
-    file: Path, report: TokenReport, activations: Sequence[int], paths: Sequence[Path], *, as_json: bool
-) -> None:
-    # The paths as they were typed: an absolute path would tell a reader of the page about the author's machine.
-    title = f"Tokens of the skills in {', '.join(str(path) for path in paths)}"
-    try:
-        file.write_text(to_html(report, activations=activations, title=title), encoding="utf-8")
-    except OSError as error:
-        fail(ToolExecutionError(f"{file} cannot be written: {error.strerror}"), as_json=as_json)
-    echo(f"wrote {file}", err=True)
 
 
 def _in_order(report: TokenReport, sort: str) -> list[SkillCost]:

@@ -42,28 +42,6 @@ def test_a_pipe_gets_a_line_for_each_skill_and_the_sums_go_to_stderr() -> None:
     assert "session of 1 activation: " in result.stderr
 
 
-def test_html_writes_one_page_without_scripts_or_downloads(tmp_path: Path) -> None:
-    """Every skill is in it, and both halves: when progressive disclosure is cheaper, and when one tool per skill."""
-    result = run(SKILLS, "--html", str(tmp_path / "tokens.html"))
-
-    assert result.exit_code == 0
-    page = (tmp_path / "tokens.html").read_text(encoding="utf-8")
-    assert 'content="width=device-width, initial-scale=1"' in page
-    assert "<b>Progressive disclosure</b> is cheaper while a conversation uses fewer than 2 skills" in page
-    assert "<b>One tool per skill</b> is cheaper from 2 skills on" in page
-    assert all(f"<bdi>{name}</bdi>" in page for name in ("code-review", "pdf-processing"))
-    assert "<script" not in page
-    assert "http" not in page
-
-
-def test_html_that_cannot_be_written_is_an_envelope(tmp_path: Path) -> None:
-    """The file and the reason are named."""
-    result = run(SKILLS, "--html", str(tmp_path / "nowhere" / "tokens.html"))
-
-    assert result.exit_code == 1
-    assert "cannot be written: No such file or directory" in result.stderr.replace("\n", " ")
-
-
 def test_json_is_the_whole_report() -> None:
     """A machine gets one document on stdout, with the unit, the method, and the sessions asked for."""
     document = json.loads(run(SKILLS, "--json", "--activations", "2").stdout)
