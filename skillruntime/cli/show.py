@@ -192,17 +192,13 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
 
 
 def _draw_origin(out: Console, derived: Any) -> None:
-    """Draw where a derived contract comes from, how certain it is, and what could not be read."""
+    """Draw where a derived contract comes from, and what could not be read."""
     if not isinstance(derived, Mapping):
         return
-    confidence = str(derived.get("confidence", "low"))
-    colour = {"high": "green", "medium": "yellow"}.get(confidence, "red")
     # Authors write these keys into contract.json by hand too, so each may be missing.
-    source = f"{derived.get('from', 'a script')} ({derived.get('framework', 'unknown')})"
-    out.print(f"  [magenta]derived[/] from {shown(source)}, confidence [{colour}]{shown(confidence)}[/]")
-    for kind in ("unread", "notes"):
-        for line in derived.get(kind) or ():
-            out.print(f"  [dim]{'not read: ' if kind == 'unread' else ''}{shown(line)}[/]")
+    out.print(f"  [magenta]derived[/] from {shown(derived.get('from', 'a script'))}")
+    for line in (*(derived.get("unread") or ()), *(derived.get("notes") or ())):
+        out.print(f"  [dim]{shown(line)}[/]")
 
 
 def _draw_files(out: Console, skill: Skill) -> None:
