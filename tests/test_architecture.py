@@ -16,7 +16,7 @@ from tests.proportion import complexity, functions, lines_of_packages, sources
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
-    {"errors", "diagnostic", "lazy_exports", "cache_files", "_version"},
+    {"errors", "diagnostic", "extras", "lazy_exports", "cache_files", "_version"},
     {"contract"},
     {"compatibility", "derive"},
     {"catalog", "tokens"},

@@ -95,7 +95,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         _fail_on_usage(error, as_json="--json" in (sys.argv[1:] if arguments is None else arguments))
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
-    # click has handled its own exceptions; whatever else arrives here is a bug in the library.
+    except ModuleNotFoundError as error:
+        from skillruntime.extras import missing_extra
+
+        sys.exit(str(missing_extra(error)))
+    # Whatever else arrives here is a bug in the library.
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
             raise
