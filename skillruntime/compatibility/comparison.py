@@ -33,7 +33,7 @@ class Change:
     values, as a JSON Pointer in which ``*`` is each item. ``ruling`` is the contract document's rule, where it has
     one, and then decides; otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample`` is a
     value that the giving side admits and the taking side refuses (on ``input`` the old and the new schema, on
-    ``output`` the new and the old), verified by both engines by the reading named in ``counterexample_reading``;
+    ``output`` the new and the old), verified by the reading named in ``counterexample_reading``;
     ``NO_COUNTEREXAMPLE`` where there is none to show.
     """
 
