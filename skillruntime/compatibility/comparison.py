@@ -64,9 +64,9 @@ class Change:
         document["why"] = self.why
         document["readings"] = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
         if self.ruling is not None:
-            document["readings"]["chapter"] = str(self.ruling)
+            document["readings"]["ruling"] = str(self.ruling)
         if self.counterexample is not NO_COUNTEREXAMPLE:
-            document |= {"witness": self.counterexample, "witness_reading": self.counterexample_reading}
+            document |= {"counterexample": self.counterexample, "counterexample_reading": self.counterexample_reading}
         return document
 
 
