@@ -48,13 +48,7 @@ _APPROVAL = "Add --yes to approve this call, or --trust to trust the directories
     show_default="the current directory",
     help="The directory that path arguments are relative to.",
 )
-@click.option(
-    "--env",
-    "environment",
-    multiple=True,
-    metavar="NAME",
-    help="Grant the script an environment variable; repeatable.",
-)
+@click.option("--env", "environment", multiple=True, metavar="NAME", help="Grant a script this variable; repeatable.")
 @click.option("--network", is_flag=True, help="Grant an untrusted script the network.")
 @click.option(
     "--write",

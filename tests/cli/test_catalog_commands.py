@@ -297,18 +297,9 @@ def test_show_says_why_a_skill_is_unavailable(run: Run) -> None:
     assert json.loads(run("show", "counting", "--json").stdout)["unavailable"] == []
 
 
-def test_show_renders_instructions_in_a_terminal_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Piped on they are the Markdown that was written."""
-    plain = run("show", "counting").stdout
-    assert plain.endswith("# Steps\n\nDo it.\n")
-
-    with_terminal = Console(force_terminal=True, width=60, record=True)
-    show_module._draw_body(with_terminal, "# Steps\n\nDo **it**.\n")
-    rendered = with_terminal.export_text()
-
-    assert "Steps" in rendered
-    assert "Do it." in rendered
-    assert "#" not in rendered
+def test_show_ends_with_the_instructions(run: Run) -> None:
+    """They are the Markdown that was written."""
+    assert run("show", "counting").stdout.endswith("# Steps\n\nDo it.\n")
 
 
 def test_validate_is_strict(run: Run, skills: Path) -> None:
