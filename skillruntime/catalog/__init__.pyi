@@ -27,7 +27,8 @@ from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
 from skillruntime.catalog.validation import Validation as Validation
 from skillruntime.catalog.validation import fix_skill as fix_skill
 from skillruntime.catalog.validation import validate as validate
-from skillruntime.catalog.visible_text import framed as framed
-from skillruntime.catalog.visible_text import hidden_characters as hidden_characters
-from skillruntime.catalog.visible_text import visible_line as visible_line
-from skillruntime.catalog.visible_text import visible_text as visible_text
+from skillruntime.catalog.visibility import framed as framed
+from skillruntime.catalog.visibility import hidden_characters as hidden_characters
+from skillruntime.catalog.visibility import visible_line as visible_line
+from skillruntime.catalog.visibility import escaped as escaped
+from skillruntime.catalog.visibility import visible_text as visible_text
