@@ -31,8 +31,8 @@ for _ in range(5):  # JSON in real frontmatters nests four deep
 _START = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""  # of a plain text, whatever follows
 # A line of a value: text, a list item, a nested key.
 _LINE = rf"""
-    (?: \ +\#.*+
-      | (?:\ +(?:-\ +)?|-\ +) (?:[A-Za-z_][\w.-]*+:(?=[ \n])\ *+)?
+    (?: \ ++\#.*+
+      | (?:\ ++(?:-\ ++)?|-\ ++) (?:[A-Za-z_][\w.-]*+:(?=[ \n])\ *+)?
         (?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_START}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?)?
     )?\ *+\n"""
 _BLOCK = r"[|>].*+(?:\n(?:\ .*+|(?=\n)))*+"
