@@ -133,6 +133,9 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     for what, title in (("activate", "activate one skill"), ("body", "activate one skill and take its instructions")):
         ratios = sorted(each[what] / each["read"] for each in activations)
         yield Figure(f"{title}, against open + read", ratios[1], 2, "x", ratios[-1])
+    hostile = run("hostile", root, directory)
+    yield Figure("discover any SKILL.md of 100 KB", hostile["discover"] * 1e3, 50, "ms")
+    yield Figure("load_skill of any 100 KB", hostile["load"] * 1e3, 50, "ms")
     rendering = run("rendered", root, directory)
     yield Figure("the list for a model in 4,000 tokens", rendering["first"], 0.2, "s")
     yield Figure("the same again", rendering["again"], None, "s")

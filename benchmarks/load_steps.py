@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 __all__ = ["STEPS"]
@@ -121,6 +123,32 @@ def views(root: str) -> dict[str, float]:
     return {"bytes": grown, "median": statistics.median(times), "worst": max(times)}
 
 
+def hostile(root: str) -> dict[str, float]:
+    """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all shapes, the least of three."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
+    from skillruntime import SkillRuntime, discover
+    from tests.linear_time import SHAPES
+
+    head = "---\nname: pdf\ndescription: "
+    places = {"": "", head: "\n---\nRead.\n", f"{head}d\n": "\n---\nRead.\n", f"{head}d\n---\n": ""}
+    worst = {"discover": 0.0, "load": 0.0}
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in SHAPES.values():
+            for before, after in places.items():
+                data = f"{before}{shape(100_000)}".encode("utf-8", "surrogatepass")[: 100_000 - len(after)]
+                Path(folder, "SKILL.md").write_bytes(data + after.encode())
+                discovered, loaded = [], []
+                for _ in range(3):
+                    discovered.append(cpu(lambda: discover(folder, use_index=False)))
+                    catalog = discover(folder, use_index=False)
+                    session = SkillRuntime(catalog).session()
+                    for name in catalog:
+                        loaded.append(cpu(partial(session.activate, name)))  # noqa: PERF401 - there is one or none
+                worst["discover"] = max(worst["discover"], min(discovered))
+                worst["load"] = max(worst["load"], min(loaded, default=0))
+    return worst
+
+
 def _resident() -> int:
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -132,4 +160,5 @@ STEPS: dict[str, Callable[[str], dict[str, float]]] = {
     "installed": installed,
     "frozen": frozen,
     "views": views,
+    "hostile": hostile,
 }

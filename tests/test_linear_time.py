@@ -12,7 +12,7 @@ import pytest
 from skillruntime import discover
 from skillruntime.adapters.mcp_proxy.headers import decode_value
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
-from skillruntime.catalog import derive_scripts, escaped, framed, hidden_characters, read_lock, validate, visible_line
+from skillruntime.catalog import escaped, framed, hidden_characters, read_lock, visible_line
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.script_result import parse_text_output, reported_failure
@@ -46,6 +46,8 @@ def encoded(text: str) -> bytes:
 
 
 Reader = Callable[[str], object]
+HEAD = "---\nname: pdf\ndescription: "
+PLAIN = f"{HEAD}Reads PDFs.\n---\nRead.\n"
 
 
 def in_skill_file(directory: Path, before: str, after: str) -> Reader:
@@ -67,7 +69,9 @@ def in_skill_file(directory: Path, before: str, after: str) -> Reader:
 
 def in_file_of_skill(directory: Path, name: str, write: Callable[[str], str]) -> Reader:
     """Return the reading of the contracts and the descriptor of a skill, one of which has the text."""
-    directory.joinpath("SKILL.md").write_text("---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8")
+    directory.joinpath("SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8"
+    )
 
     def read(text: str) -> None:
         directory.joinpath(name).write_bytes(encoded(write(text)))
@@ -90,7 +94,9 @@ def in_lockfile(path: Path) -> Reader:
 
 
 def in_script(directory: Path, name: str, before: str, after: str) -> Reader:
-    directory.joinpath("SKILL.md").write_text("---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8")
+    directory.joinpath("SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8"
+    )
     directory.joinpath("scripts").mkdir()
 
     def read(text: str) -> None:
@@ -102,7 +108,9 @@ def in_script(directory: Path, name: str, before: str, after: str) -> Reader:
 
 def contract_with(text: str) -> str:
     words = {"type": "string", "description": text, "default": text, "enum": [text], "pattern": "^a$"}
-    return json.dumps({"version": "1.0.0", "description": text, "input": {"type": "object", "properties": {"a": words}}})
+    return json.dumps(
+        {"version": "1.0.0", "description": text, "input": {"type": "object", "properties": {"a": words}}}
+    )
 
 
 def result(text: str) -> None:
@@ -122,14 +130,16 @@ def message(text: str) -> None:
 
 READERS: dict[str, Callable[[Path], Reader]] = {
     "SKILL.md": lambda at: in_skill_file(at, "", ""),
-    "frontmatter": lambda at: in_skill_file(at, "---\nname: pdf\ndescription: Reads.\n", "\n---\nRead.\n"),
-    "description": lambda at: in_skill_file(at, "---\nname: pdf\ndescription: ", "\n---\nRead.\n"),
-    "quoted description": lambda at: in_skill_file(at, '---\nname: pdf\ndescription: "', '"\n---\nRead.\n'),
-    "metadata": lambda at: in_skill_file(at, "---\nname: pdf\ndescription: d\nmetadata:\n  version: ", "\n---\nRead.\n"),
-    "instructions": lambda at: in_skill_file(at, "---\nname: pdf\ndescription: Reads.\n---\n", ""),
+    "frontmatter": lambda at: in_skill_file(at, f"{HEAD}d\n", "\n---\nRead.\n"),
+    "description": lambda at: in_skill_file(at, HEAD, "\n---\nRead.\n"),
+    "quoted description": lambda at: in_skill_file(at, f'{HEAD}"', '"\n---\nRead.\n'),
+    "metadata": lambda at: in_skill_file(at, f"{HEAD}d\nmetadata:\n  version: ", "\n---\nRead.\n"),
+    "instructions": lambda at: in_skill_file(at, f"{HEAD}d\n---\n", ""),
     "contract.json": lambda at: in_file_of_skill(at, "contract.json", str),
     "words of a contract": lambda at: in_file_of_skill(at, "contract.json", contract_with),
-    "contract.yaml": lambda at: in_file_of_skill(at, "contract.yaml", lambda text: f"version: 1.0.0\ninput:\n  {text}\n"),
+    "contract.yaml": lambda at: in_file_of_skill(
+        at, "contract.yaml", lambda text: f"version: 1.0.0\ninput:\n  {text}\n"
+    ),
     "descriptor.json": lambda at: in_file_of_skill(at, "descriptor.json", contract_with),
     "skills-lock.json": lambda at: in_lockfile(at / "skills-lock.json"),
     "Python script": lambda at: in_script(at, "run.py", '"""Usage: ', '"""\nimport sys\nprint(sys.argv[1])\n'),
