@@ -88,11 +88,11 @@ def installed(root: str) -> dict[str, float]:
 
 def frozen(root: str) -> dict[str, float]:
     """Measure starts with a lockfile whose skills are unchanged, and without one, in turns."""
-    from skillruntime.catalog import discover, lock_for_npx
+    from skillruntime.catalog import discover, lock_skills
 
     lockfile = f"{root}.skills-lock.json"
     catalog = discover(root)
-    Path(lockfile).write_text(json.dumps(lock_for_npx(catalog)), encoding="utf-8")
+    Path(lockfile).write_text(json.dumps(lock_skills(catalog)), encoding="utf-8")
     time.sleep(2.1)  # what is younger is hashed again
     for _ in range(2):
         found = discover(root, frozen=lockfile)

@@ -30,7 +30,6 @@ from skillruntime.catalog.root_snapshot import (
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.signatures import SignedBy
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -54,7 +53,6 @@ def discover(
     installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
     frozen_full: bool = False,
-    signed_by: SignedBy | None = None,
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
@@ -74,14 +72,13 @@ def discover(
 
     With *frozen*, the path of a lockfile, a skill that is not in it, or that differs from it, is not offered: its
     diagnostic says how. Files are hashed again if their size, times or inode changed since they were last found right,
-    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used. With
-    *signed_by* the lockfile must have a signature (Sigstore) by that identity.
+    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used.
 
     Raises:
         FileNotFoundError: a root does not exist, or a package in *installed* has no skills. With
             *missing_ok* the former is a diagnostic, and the latter is left out.
         NotADirectoryError: a root is a file.
-        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, not readable, or not signed so.
+        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not readable.
         ValueError: *index_file* holds something else than an index, which would be overwritten.
     """
     path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
@@ -96,9 +93,7 @@ def discover(
     if frozen is not None:
         from skillruntime.catalog.frozen import FrozenGuard
 
-        guard = FrozenGuard.read(os.fsdecode(frozen), full=frozen_full, keeps_state=bool(path), signed_by=signed_by)
-    elif signed_by is not None:
-        raise ValueError("signed_by says who signed the lockfile; pass its path as frozen")
+        guard = FrozenGuard.read(os.fsdecode(frozen), full=frozen_full, keeps_state=bool(path))
     wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)

@@ -17,90 +17,29 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
-from skillruntime.catalog.file_opening import READ_FLAGS, read_regular
-from skillruntime.catalog.lock_formats import Locked, each_once, files_of, is_left_behind, parse_lock
+from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.lockfile import (
+    MAX_LOCKFILE,
+    difference,
+    files_of,
+    is_left_behind,
+    parsed_lock,
+    read_lock_bytes,
+)
 from skillruntime.catalog.root_snapshot import STAMP, Root, Snapshot, packed_stamp
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
+from skillruntime.errors import InvalidSkillError
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.signatures import SignedBy
     from skillruntime.catalog.skill import Skill
 
-__all__ = ["FrozenGuard", "lock_document", "read_lock"]
+__all__ = ["FrozenGuard"]
 
 _HINT = "review the change, then lock it again"
 _NOT_LOCKED = "it is not in the lockfile"
-MAX_LOCKFILE = 64 * 1024 * 1024
 _MAX_STATES = 64
-_MAX_NODES = 1_000_000  # ToolHive writes about eight for a skill
 _RECENT = 2_000_000_000
 """Nanoseconds in which a file could change again without changing its times."""
-
-
-def read_lock(path: str, *, signed_by: SignedBy | None = None) -> dict[str, Locked]:
-    """Return what the lockfile at *path* says of each skill; with *signed_by*, its signature is verified first.
-
-    Raises:
-        LockfileNotFoundError: there is no such file, or no signature of it.
-        InvalidSkillError: it is not a readable lockfile, or was not signed so.
-        ToolNotAvailableError: the signature cannot be verified, because ``sigstore`` is not installed.
-    """
-    return _parsed(path, _read(path, signed_by))
-
-
-def lock_document(path: str, *, signed_by: SignedBy | None = None) -> Any:
-    """Return the content of the lockfile at *path*, whatever its form. Raises what `read_lock` raises."""
-    return _document(path, _read(path, signed_by))
-
-
-def _read(path: str, signed_by: SignedBy | None) -> bytes:
-    try:
-        data = read_regular(path, MAX_LOCKFILE)
-    except FileNotFoundError:
-        raise LockfileNotFoundError(
-            f"There is no lockfile {path!r}", suggested_action="Write it with skillruntime lock"
-        ) from None
-    except (OSError, ValueError) as error:
-        is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
-        reason = "it is a symbolic link; give the path of the file itself" if is_link else error
-        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
-    if signed_by is not None:
-        from skillruntime.catalog.signatures import verify_signature
-
-        verify_signature(data, path, signed_by)  # the bytes that are parsed, not the file once more
-    return data
-
-
-def _document(path: str, data: bytes) -> Any:
-    try:
-        text = data.decode("utf-8-sig")
-        if path.endswith((".yaml", ".yml")):
-            from skillruntime.catalog.yaml_reader import read_yaml
-
-            read = read_yaml(text, max_nodes=_MAX_NODES)
-            if read.duplicates:
-                raise ValueError(f"it has {read.duplicates[0][0][:80]!r} twice")
-            return read.value
-        return json.loads(text, object_pairs_hook=each_once)
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}") from None
-
-
-def _parsed(path: str, data: bytes) -> dict[str, Locked]:
-    document = _document(path, data)
-    try:
-        locked = parse_lock(document)
-    except ValueError as error:
-        raise InvalidSkillError(f"The lockfile {path!r} cannot be used: {error}") from None
-    if locked is None:
-        raise InvalidSkillError(
-            f"{path!r} is not a lockfile that a frozen catalog can be started with",
-            # skills.lock.json pins digests that cannot be compared with the bytes that were read.
-            suggested_action="Write skills-lock.json with skillruntime lock, npx skills or thv",
-        )
-    return locked
 
 
 @dataclass(slots=True)
@@ -153,25 +92,23 @@ class FrozenGuard:
         self._name = f"frozen/{hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:24]}"  # noqa: PTH100
         self._keeps_state = keeps_state
         self._state = _State.read(self._name) if keeps_state else _State()
-        self._locks: dict[str, Locked] | None = None
+        self._locks: dict[str, str] | None = None
         self._offered: dict[Root, Snapshot] = {}
         self._found: dict[Root, Snapshot] = {}  # with what is refused
         digest = hashlib.sha256(data).hexdigest()
         if self._state.lock != digest:  # another edition: which skills are right is asked again
             self._state.lock, self._state.roots = digest, {}
-            self._locks = _parsed(path, data)
+            self._locks = parsed_lock(path, data)
 
     @classmethod
-    def read(
-        cls, path: str, *, full: bool = False, keeps_state: bool = True, signed_by: SignedBy | None = None
-    ) -> FrozenGuard:
+    def read(cls, path: str, *, full: bool = False, keeps_state: bool = True) -> FrozenGuard:
         """Return the guard for the lockfile at *path*. Raises what `read_lock` raises."""
-        return cls(path, _read(path, signed_by), full=full, keeps_state=keeps_state)
+        return cls(path, read_lock_bytes(path), full=full, keeps_state=keeps_state)
 
     @property
-    def _locked(self) -> dict[str, Locked]:
+    def _locked(self) -> dict[str, str]:
         if self._locks is None:
-            self._locks = _parsed(self._path, self._data)
+            self._locks = parsed_lock(self._path, self._data)
         return self._locks
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
@@ -208,14 +145,15 @@ class FrozenGuard:
         """
         # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can state such a name too.
         plain = skill.name.partition("@")[0]
-        locked = self._locked.get(skill.name) or self._locked.get(plain) or self._locked.get(plain.rpartition(":")[2])
+        names = [skill.name, plain, plain.rpartition(":")[2]]
+        locked = next((self._locked[name] for name in names if name in self._locked), None)
         directory, file_name = os.path.split(skill.metadata.path)
         files: dict[str, bytes] = {}
         fault: str | None = _NOT_LOCKED
         if locked is not None:
             try:
                 files = files_of(directory, known={file_name: skill.data}, identity=skill.identity)
-                fault = locked.fault(files)
+                fault = difference(locked, files)
             except OSError as error:
                 fault = f"its files cannot be read: {error}"
         if fault is not None:
@@ -262,14 +200,14 @@ class FrozenGuard:
             directory = os.path.dirname(entry.file)  # noqa: PTH120
             stamp = snapshot.stamp(position)
             # The name: the same directory can be offered under another one, which is locked differently.
-            key = [entry.name, _key(locked), stamp.hex()]
+            key = [entry.name, locked, stamp.hex()]
             if not self._full and _is_as_before(directory, known.get(directory), key):
                 stamps = known[directory][1]
             else:
                 try:
                     # Before the files are read: what changes in between has another stamp at the next start.
                     stamps = list(_stamps(directory, os.path.basename(entry.file)))  # noqa: PTH119
-                    fault = locked.fault(files_of(directory))
+                    fault = difference(locked, files_of(directory))
                 except OSError as error:
                     fault = f"its files cannot be read: {error}"
                 if fault is not None:
@@ -300,12 +238,6 @@ def _seen(snapshot: Snapshot) -> str:
         # A NUL cannot occur in a path, nor in a usable name.
         total.update("\0".join(column).encode("utf-8", "surrogatepass") + b"\n")
     return total.hexdigest()
-
-
-def _key(locked: Locked) -> str:
-    if locked.files is None:
-        return locked.digest
-    return hashlib.sha256(repr(sorted(locked.files.items())).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _have_stamps(root: str, paths: list[str], stamps: bytes) -> bool:

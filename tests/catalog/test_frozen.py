@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import SkillCatalog, check_lock, discover, lock_for_npx, read_lock
-from skillruntime.catalog import lock_formats as formats
-from skillruntime.catalog.lock_formats import npx_hash, toolhive_digest
+from skillruntime.catalog import SkillCatalog, check_lock, discover, lock_skills
+from skillruntime.catalog import lockfile as formats
+from skillruntime.catalog.lockfile import npx_hash
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 from tests.catalog.conftest import WriteSkill
 
@@ -42,7 +42,7 @@ IN_LOCALE_ORDER = [
 def lock(root: Path, document: object = None, name: str = "skills-lock.json") -> Path:
     """Write a lockfile of the skills below *root* beside it."""
     path = root.parent / name
-    path.write_text(json.dumps(lock_for_npx(discover(root, use_index=False)) if document is None else document))
+    path.write_text(json.dumps(lock_skills(discover(root, use_index=False)) if document is None else document))
     return path
 
 
@@ -93,7 +93,7 @@ def test_a_lock_is_written_as_npx_skills_does(skills: Path) -> None:
         "skills": {"pdf": {"source": "me/skills", "ref": "v1", "sourceType": "github", "computedHash": "0"}},
     }
 
-    document = lock_for_npx(discover(skills, use_index=False), before, base=str(skills.parent))
+    document = lock_skills(discover(skills, use_index=False), before, base=str(skills.parent))
 
     assert list(document["skills"]) == ["news", "pdf"]
     assert document["version"] == 1
@@ -190,30 +190,6 @@ def test_views_of_a_frozen_catalog_are_frozen_too(skills: Path) -> None:
     assert list(catalog.refresh()) == []
 
 
-def test_toolhive_and_manifests_of_mcp_are_read(skills: Path) -> None:
-    """Made from their published formats: RFC 0080 of ToolHive, a draft, and SEP-2640; not by these tools."""
-    files = formats.files_of(str(skills / "pdf"))
-    toolhive = skills.parent / "toolhive.lock.yaml"
-    toolhive.write_text(
-        "version: 1\nskills:\n  - name: pdf\n    version: 1.0.0\n    source: pdf\n    digest: sha256:00\n"
-        f"    contentDigest: {toolhive_digest(files)}\n  - name: news\n    source: git://x\n    digest: 0badc0de\n"
-    )
-    resources = [
-        {"uri": f"skill://me/pdf/{path}", "digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
-        for path, data in files.items()
-    ]
-    entry = {"uri": "skill://me/pdf/SKILL.md", "frontmatter": {"name": "pdf"}, "resources": resources}
-    manifest = lock(skills, {"skills": [entry]}, "manifest.json")
-
-    by_toolhive, by_manifest = frozen(skills, toolhive), frozen(skills, manifest)
-
-    assert list(by_toolhive) == list(by_manifest) == ["pdf"]
-    assert "the lockfile has no digest of its files" in by_toolhive.diagnostics[0].message
-    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
-    assert "scripts/run.py changed" in frozen(skills, manifest).diagnostics[1].message
-    assert list(frozen(skills, toolhive)) == []
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "x", "skills": 3}', "[" * 100_000, "\ud800"])
 def test_a_damaged_lockfile_is_an_error(skills: Path, text: str) -> None:
     """A frozen start never goes on without it."""
@@ -250,12 +226,10 @@ def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path, monkeyp
     [
         {"version": 1, "skills": {"pdf": 3, "news": {"computedHash": 5}}},
         {"version": 1, "skills": {1: {"computedHash": "x"}, "pdf": {"computedHash": "x"}}},
-        {"skills": [{"frontmatter": {"name": "pdf"}, "uri": 3, "resources": 5}]},
-        {"skills": [{"frontmatter": {"name": "pdf"}, "resources": [{"uri": None, "digest": "sha256:x"}, 7]}]},
     ],
 )
 def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -> None:
-    """As YAML and JSON can have them: numbers as names, and values of other types."""
+    """Values of other types."""
     findings = check_lock(dict(discover(skills, use_index=False)), document)
 
     assert {each.rule for each in findings} <= {"lock-changed", "lock-unlocked", "lock-missing"}
@@ -269,8 +243,7 @@ def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -
         ('{"version": null, "skills": {}}', "its version is None"),
         ('{"version": 1, "skills": {"pdf": {"computedHash": "a"}, "pdf": {"computedHash": "b"}}}', "'pdf' twice"),
         ('{"version": 1, "skills": {}, "skills": {}}', "'skills' twice"),
-        ('{"version": "1", "skills": [{"name": "pdf"}, {"name": "pdf"}]}', "'pdf' twice"),
-        ('{"lock_version": 1, "skills": {}}', "not a lockfile that a frozen catalog can be started with"),
+        ('{"version": "1", "skills": [{"name": "pdf"}]}', "it has no `skills`"),
     ],
 )
 def test_a_lockfile_that_could_be_read_in_two_ways_is_refused(skills: Path, text: str, message: str) -> None:
@@ -293,27 +266,6 @@ def test_unknown_fields_a_byte_order_mark_and_crlf_change_nothing(skills: Path) 
     assert list(frozen(skills, path)) == ["news", "pdf"]
 
 
-def test_a_lockfile_in_yaml_with_a_name_twice_is_refused(skills: Path) -> None:
-    """As in JSON."""
-    path = skills.parent / "toolhive.lock.yaml"
-    path.write_text("version: 1\nskills:\n  - name: pdf\n    name: news\n")
-
-    with pytest.raises(InvalidSkillError, match="'name' twice"):
-        frozen(skills, path)
-
-
-def test_toolhive_can_lock_ten_thousand_skills(skills: Path) -> None:
-    """The limit of nodes for frontmatter does not hold here."""
-    path = skills.parent / "toolhive.lock.yaml"
-    entry = "  - name: skill-{0}\n    version: 1.0.0\n    source: s\n    digest: d\n    contentDigest: sha256:{0}\n"
-    path.write_text("version: 1\nskills:\n" + "".join(entry.format(number) for number in range(10_000)))
-
-    locked = read_lock(str(path))
-
-    assert len(locked) == 10_000
-    assert locked["skill-9999"].digest == "sha256:9999"
-
-
 def test_a_linked_lockfile_is_refused(skills: Path) -> None:
     """The link could be pointed at another lockfile."""
     path = lock(skills)
@@ -322,22 +274,6 @@ def test_a_linked_lockfile_is_refused(skills: Path) -> None:
 
     with pytest.raises(InvalidSkillError, match="it is a symbolic link"):
         frozen(skills, link)
-
-
-def test_paths_out_of_a_skill_pin_nothing(skills: Path) -> None:
-    """A manifest is data of others: a path with `..` is a file that the skill does not have."""
-    digest = f"sha256:{hashlib.sha256((skills / 'news' / 'SKILL.md').read_bytes()).hexdigest()}"
-    resources = [
-        {"uri": "skill://me/pdf/SKILL.md", "digest": digest},
-        {"uri": "skill://me/pdf/../news/SKILL.md", "digest": digest},
-        {"uri": "skill://me/pdf//etc/passwd", "digest": digest},
-    ]
-    entry = {"uri": "skill://me/pdf/SKILL.md", "frontmatter": {"name": "pdf"}, "resources": resources}
-
-    catalog = frozen(skills, lock(skills, {"skills": [entry]}, "manifest.json"))
-
-    assert list(catalog) == []
-    assert "../news/SKILL.md, /etc/passwd, SKILL.md changed" in catalog.diagnostics[1].message
 
 
 def test_a_difference_of_line_ends_is_named(skills: Path) -> None:
@@ -506,7 +442,7 @@ def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
     catalog = discover(skills, use_index=False)
     before = {"version": 1, "later": [1], "skills": {"news": {"source": "a/b", "computedHash": "x", "new": True}}}
 
-    document = lock_for_npx(catalog, before)
+    document = lock_skills(catalog, before)
 
     assert document["later"] == [1]
     assert document["skills"]["news"]["new"] is True
