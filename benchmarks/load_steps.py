@@ -1,4 +1,4 @@
-"""Further steps of `load.py`, each run in a process of its own: edits, rendering, installed packages, locks, views."""
+"""Further steps of `load.py`, each run in a process of its own: edits, rendering, packages, locks, hostile files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ __all__ = ["STEPS"]
 
 EDITS = 9
 PACKAGES = 300
-VIEWS = 1_000
 
 
 def cpu(work: Callable[[], object]) -> float:
@@ -105,24 +104,6 @@ def frozen(root: str) -> dict[str, float]:
     return {"median": statistics.median(ratios), "worst": max(ratios)}
 
 
-def views(root: str) -> dict[str, float]:
-    """Measure a thousand views of one catalog: how long each takes, and by how much the process grows."""
-    from skillruntime.catalog import discover
-
-    catalog = discover(root)
-    names = list(catalog)
-    before = _resident()
-    kept, times = [], []
-    for number in range(VIEWS):
-        grants = names[number : number + 50]
-        started = time.process_time()
-        kept.append(catalog.view(lambda skill: skill.model_invocable, grants=grants))
-        times.append(time.process_time() - started)
-    grown = _resident() - before
-    assert len(kept[0]) <= 50
-    return {"bytes": grown, "median": statistics.median(times), "worst": max(times)}
-
-
 def hostile(root: str) -> dict[str, float]:
     """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all shapes, the least of three."""
     sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
@@ -149,16 +130,10 @@ def hostile(root: str) -> dict[str, float]:
     return worst
 
 
-def _resident() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 STEPS: dict[str, Callable[[str], dict[str, float]]] = {
     "edited": edited,
     "rendered": rendered,
     "installed": installed,
     "frozen": frozen,
-    "views": views,
     "hostile": hostile,
 }

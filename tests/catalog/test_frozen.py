@@ -434,7 +434,7 @@ def test_a_locked_skill_that_no_root_has_is_named(skills: Path) -> None:
     assert [(each.rule, each.path, each.message) for each in catalog.diagnostics] == [
         ("frozen-missing", str(path), "news: it is in the lockfile, and none of the directories has it")
     ]
-    assert list(catalog.view(grants="pdf").diagnostics) == []
+    assert list(catalog.select("pdf").diagnostics) == []
 
 
 def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
