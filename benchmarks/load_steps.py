@@ -1,8 +1,7 @@
-"""Further steps of `load.py`, each run in a process of its own: edits, rendering, packages, locks, hostile files."""
+"""Further steps of `load.py`, each run in a process of its own: edits, rendering, packages, hostile files."""
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import sys
@@ -85,25 +84,6 @@ def installed(root: str) -> dict[str, float]:
     return {"seconds": statistics.median(ours), "worst": max(ours), "scan": min(scan), "names": min(bare)}
 
 
-def frozen(root: str) -> dict[str, float]:
-    """Measure starts with a lockfile whose skills are unchanged, and without one, in turns."""
-    from skillruntime.catalog import discover, lock_skills
-
-    lockfile = f"{root}.skills-lock.json"
-    catalog = discover(root)
-    Path(lockfile).write_text(json.dumps(lock_skills(catalog)), encoding="utf-8")
-    time.sleep(2.1)  # what is younger is hashed again
-    for _ in range(2):
-        found = discover(root, frozen=lockfile)
-    assert len(found) == len(catalog)
-    warm, locked = [], []
-    for _ in range(5):
-        warm.append(cpu(lambda: discover(root)))
-        locked.append(cpu(lambda: discover(root, frozen=lockfile)))
-    ratios = [one / other for one, other in zip(locked, warm, strict=True)]
-    return {"median": statistics.median(ratios), "worst": max(ratios)}
-
-
 def hostile(root: str) -> dict[str, float]:
     """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all shapes, the least of three."""
     sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
@@ -134,6 +114,5 @@ STEPS: dict[str, Callable[[str], dict[str, float]]] = {
     "edited": edited,
     "rendered": rendered,
     "installed": installed,
-    "frozen": frozen,
     "hostile": hostile,
 }

@@ -20,7 +20,7 @@ from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 __all__ = [
     *("LOCK_FILE", "check_lock", "difference", "files_of", "is_left_behind", "lock_document", "lock_skills"),
-    *("npx_hash", "parsed_lock", "read_lock", "read_lock_bytes"),
+    *("npx_hash", "read_lock"),
 ]
 
 LOCK_FILE = "skills-lock.json"
@@ -93,30 +93,7 @@ def read_lock(path: str) -> dict[str, str]:
         LockfileNotFoundError: there is no such file.
         InvalidSkillError: it is not a readable lockfile.
     """
-    return parsed_lock(path, read_lock_bytes(path))
-
-
-def lock_document(path: str) -> Any:
-    """Return the content of the lockfile at *path*. Raises what `read_lock` raises."""
-    return _document(path, read_lock_bytes(path))
-
-
-def read_lock_bytes(path: str) -> bytes:
-    """Return the bytes of the lockfile at *path*. Raises what `read_lock` raises."""
-    try:
-        return read_regular(path, MAX_LOCKFILE)
-    except FileNotFoundError:
-        action = "Write it with skillruntime lock"
-        raise LockfileNotFoundError(f"There is no lockfile {path!r}", suggested_action=action) from None
-    except (OSError, ValueError) as error:
-        is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
-        reason = "it is a symbolic link; give the path of the file itself" if is_link else error
-        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
-
-
-def parsed_lock(path: str, data: bytes) -> dict[str, str]:
-    """Return what *data*, the bytes of the lockfile at *path*, have for each skill. Raises what `read_lock` raises."""
-    document = _document(path, data)
+    document = lock_document(path)
     try:
         return _parsed(document)
     except ValueError as error:
@@ -124,7 +101,17 @@ def parsed_lock(path: str, data: bytes) -> dict[str, str]:
         raise InvalidSkillError(f"{path!r} is not a readable lockfile: {error}", suggested_action=action) from None
 
 
-def _document(path: str, data: bytes) -> Any:
+def lock_document(path: str) -> Any:
+    """Return the content of the lockfile at *path*. Raises what `read_lock` raises."""
+    try:
+        data = read_regular(path, MAX_LOCKFILE)
+    except FileNotFoundError:
+        action = "Write it with skillruntime lock"
+        raise LockfileNotFoundError(f"There is no lockfile {path!r}", suggested_action=action) from None
+    except (OSError, ValueError) as error:
+        is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
+        reason = "it is a symbolic link; give the path of the file itself" if is_link else error
+        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:

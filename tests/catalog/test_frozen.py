@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import zlib
 from pathlib import Path
 
 import pytest
@@ -57,13 +56,6 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
 
 def frozen(skills: Path, path: Path, **options: bool) -> SkillCatalog:
     return discover(skills, frozen=path, **options)  # type: ignore[arg-type]  # flags only
-
-
-def make_old(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the files count as older than the clock's tick; a change time cannot be set."""
-    for path in skills.rglob("*"):
-        os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
-    monkeypatch.setattr("skillruntime.catalog.frozen._RECENT", -(10**18))
 
 
 def test_the_hash_is_that_of_npx_skills() -> None:
@@ -131,34 +123,6 @@ def test_what_running_a_skill_leaves_behind_is_not_drift(skills: Path) -> None:
     assert list(frozen(skills, path)) == ["news", "pdf"]
 
 
-def test_unchanged_files_are_not_hashed_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Size, times and inode decide; with `frozen_full` everything is hashed."""
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    read: list[str] = []
-    real = formats.read_inside
-    monkeypatch.setattr(formats, "read_inside", lambda d, p, n, **o: read.append(p) or real(d, p, n, **o))  # type: ignore[func-returns-value]
-
-    assert list(frozen(skills, path)) == ["news", "pdf"]
-    assert read == []
-
-    assert list(frozen(skills, path, frozen_full=True)) == ["news", "pdf"]
-    assert sorted(read) == ["SKILL.md", "SKILL.md", "scripts/run.py", "scripts/run.py"]
-
-
-def test_a_file_that_is_young_is_hashed_again(skills: Path) -> None:
-    """It could change once more within one tick of the clock."""
-    path = lock(skills)
-    frozen(skills, path)
-    script = skills / "pdf" / "scripts" / "run.py"
-    stamp = script.stat()
-    script.write_text("print(2)\n")
-    os.utime(script, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-
-    assert list(frozen(skills, path)) == ["news"]
-
-
 def test_activation_and_a_script_start_hash_the_files_again(skills: Path) -> None:
     """A change after the start is seen, whatever its times."""
     catalog = frozen(skills, lock(skills))
@@ -207,18 +171,6 @@ def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
     entries: list[object] = [None, 3, "x", [], {}, {"computedHash": 7}, {"computedHash": None}]
     for entry in entries:
         assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
-
-
-def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would only grow."""
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    shutil.rmtree(skills / "pdf")
-
-    assert list(frozen(skills, path)) == ["news"]
-    [state] = (own_cache / "frozen").iterdir()
-    assert list(json.loads(state.read_bytes()[4:].partition(b"\n")[2])) == [str(skills / "news")]
 
 
 @pytest.mark.parametrize(
@@ -302,22 +254,6 @@ def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
     assert list(frozen(skills, path)) == ["news"]
 
 
-def test_a_skill_of_one_file_is_compared_by_that_file(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start makes one call to the file system for it; what is added is found when the skill is activated."""
-    shutil.rmtree(skills / "news" / "scripts")
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    (skills / "news" / "added.md").write_text("Added.")
-
-    catalog = frozen(skills, path)
-
-    assert list(catalog) == ["news", "pdf"]
-    with pytest.raises(InvalidSkillError, match="'news' is refused: its files differ"):
-        catalog.activate("news")
-    assert list(frozen(skills, path, frozen_full=True)) == ["pdf"]
-
-
 @pytest.mark.parametrize("kind", ["content", "time only", "added", "removed", "in a directory"])
 def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     skills: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -326,7 +262,6 @@ def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     (skills / "pdf" / "scripts" / "lib").mkdir()
     (skills / "pdf" / "scripts" / "lib" / "part.py").write_text("1")
     path = lock(skills)
-    make_old(skills, monkeypatch)
     frozen(skills, path)
     script, part = skills / "pdf" / "scripts" / "run.py", skills / "pdf" / "scripts" / "lib" / "part.py"
     stamp = script.stat()
@@ -348,7 +283,6 @@ def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
 def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was right with the one before does not count."""
     path = lock(skills)
-    make_old(skills, monkeypatch)
     frozen(skills, path)
     document = json.loads(path.read_text())
     del document["skills"]["news"]
@@ -359,21 +293,6 @@ def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypat
     path.write_text("{}")
     with pytest.raises(InvalidSkillError):
         frozen(skills, path)
-
-
-@pytest.mark.parametrize("text", [b"", b"[]", b'["x", {}]', b'["x", 3]\n{', b"\xff", b"[1,2]\n[]"])
-def test_a_damaged_state_is_not_used(
-    skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
-) -> None:
-    """Everything is hashed again."""
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    [state] = (own_cache / "frozen").iterdir()
-    state.write_bytes(zlib.crc32(text).to_bytes(4, "little") + text)
-    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
-
-    assert list(frozen(skills, path)) == ["news"]
 
 
 def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> None:
