@@ -12,7 +12,8 @@ import pytest
 from skillruntime import discover
 from skillruntime.adapters.mcp_proxy.headers import decode_value
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
-from skillruntime.catalog import escaped, framed, hidden_characters, read_lock, visible_line
+from skillruntime.catalog import escaped, hidden_characters, read_lock, visible_line
+from skillruntime.catalog.visibility import framed
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.script_result import parse_text_output, reported_failure

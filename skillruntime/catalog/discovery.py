@@ -196,24 +196,21 @@ class _Reading:
     def changed_entries(self, known: Snapshot) -> list[int]:
         """Return the positions of the *known* entries whose file has changed or is gone."""
         # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
-        root, prefix = None, self.root.path.rstrip("/") + "/"
-        if os.stat in os.supports_dir_fd:
-            root, prefix = os.open(self.root.path, READ_FLAGS), ""
+        root = os.open(self.root.path, READ_FLAGS)
         lstat = os.lstat
         changed: list[int] = []
         try:
             stamps = STAMP.iter_unpack(known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 try:  # a warm start spends most of its time here; an absolute path ignores the directory
-                    stat = lstat(entry[0] or f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
+                    stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.append(position)
                     continue
                 if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) != stamp:
                     changed.append(position)
         finally:
-            if root is not None:
-                os.close(root)
+            os.close(root)
         return changed
 
     def walk(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
-__all__ = ["UNPRINTABLE", "plain_text", "scan"]
+__all__ = ["plain_text", "scan"]
 
 # Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in another way.
 # A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
@@ -68,7 +68,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
 def scan(block: str) -> Summary | None:
@@ -82,7 +82,7 @@ def scan(block: str) -> Summary | None:
     if block.isascii():
         if block.encode().translate(None, _PRINTABLE_ASCII):
             return None
-    elif not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
+    elif not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
     if block[-1:] != "\n":
         block += "\n"
