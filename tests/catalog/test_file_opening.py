@@ -98,7 +98,7 @@ def test_nothing_waits_for_a_fifo(tmp_path: Path, write_skill: WriteSkill, monke
     assert list(catalog.select(tags=["x"])) == []
     assert catalog.search("pdf")[0].name == "pdf"
     assert [each.rule for each in validate(directory)[0].diagnostics] == ["skill-unreadable"]
-    assert "SKILL.md" in files_of(str(directory))
+    assert files_of(str(directory)) == {}
     assert list(discover(tmp_path / "skills", index_file=tmp_path / "index")) == []
 
 

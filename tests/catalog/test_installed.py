@@ -150,7 +150,7 @@ def test_a_mistyped_package_is_an_error_with_the_close_names(site: Path, monkeyp
         FileNotFoundError, match=r"No installed package 'fast_apo' has skills .* did you mean fast-api\?"
     ):
         discover(installed=["fast_apo"])
-    with pytest.raises(FileNotFoundError, match="'Plainly' has skills in .agents/skills in its RECORD; install it"):
+    with pytest.raises(FileNotFoundError, match=r"'Plainly' has skills in .agents/skills in its RECORD; install it"):
         discover(installed="Plainly")
     assert list(discover(installed=["zzz", "fast.api"], missing_ok=True)) == ["fastapi"]
 
