@@ -285,15 +285,9 @@ class _Reading:
     def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> int:
         """Take the skill in *directory*; return whether there is a SKILL.md, and a valid one."""
         path = f"{directory}/{file_name}"
-        position = self.reusable.get(path)
-        if position is not None and self.known is not None:
-            known = self.known
-            self.reused += 1
-            self.entries.append(known.entries[position])
-            self.stamps += known.stamp(position)
-            if position in known.notes:
-                self.notes[len(self.entries) - 1] = known.notes[position]
-            return _VALID if known.entries[position].name else _FAULTY
+        reused = self.reuse(path)
+        if reused is not None:
+            return reused
         try:
             # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
             descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
@@ -335,6 +329,19 @@ class _Reading:
         self.entries.append(entry)
         self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
         return _VALID if summary is not None else _FAULTY
+
+    def reuse(self, path: str) -> int | None:
+        """Take the known entry of *path*, if its file has not changed; return whether it is a valid skill."""
+        position = self.reusable.get(path)
+        if position is None or self.known is None:
+            return None
+        known = self.known
+        self.reused += 1
+        self.entries.append(known.entries[position])
+        self.stamps += known.stamp(position)
+        if position in known.notes:
+            self.notes[len(self.entries) - 1] = known.notes[position]
+        return _VALID if known.entries[position].name else _FAULTY
 
     def report_unopened(self, path: str, error: OSError) -> None:
         """Report why the SKILL.md *path* cannot be opened."""

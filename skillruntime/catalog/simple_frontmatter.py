@@ -104,15 +104,8 @@ def scan(block: str) -> Summary | None:
 def _summary_of(block: str, values: list[str | None]) -> Summary | None:
     name, description, version = values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION]
     metadata = values[_METADATA]
-    if name is None or description is None:
-        lower = f"\n{block.lower()}"
-        # In another case they count too, with a diagnostic. Without any field it is perhaps no mapping at all.
-        if (
-            (name is None and "\nname" in lower)
-            or (description is None and "\ndescription" in lower)
-            or not (name or description or version or metadata)
-        ):
-            return None
+    if (name is None or description is None) and not _may_be_missing(block, values):
+        return None
     name = _text(name) if name else ""
     description = _text(description) if description else ""
     if name is None or description is None:
@@ -126,14 +119,37 @@ def _summary_of(block: str, values: list[str | None]) -> Summary | None:
             return None
         version = stated or version
     flags = 0
-    for (hides, flag), word in zip(FLAGS.values(), (values[_MODEL], values[_USER]), strict=True):
-        if word:
-            stated_flag = BOOLEANS.get(word.strip("\"' ").lower())
-            if stated_flag is None:
-                return None
-            if stated_flag is hides:
-                flags |= flag
+    if values[_MODEL] or values[_USER]:
+        stated_flags = _flags_of(values[_MODEL], values[_USER])
+        if stated_flags is None:
+            return None
+        flags = stated_flags
     return _new_summary(Summary, (name, description, version or None, flags))
+
+
+def _may_be_missing(block: str, values: list[str | None]) -> bool:
+    """Whether the name or the description is really missing, and the block has any field at all."""
+    lower = f"\n{block.lower()}"
+    # In another case they count too, with a diagnostic.
+    if values[_NAME] is None and "\nname" in lower:
+        return False
+    if values[_DESCRIPTION] is None and "\ndescription" in lower:
+        return False
+    # Without any field it is perhaps no mapping at all.
+    return any((values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION], values[_METADATA]))
+
+
+def _flags_of(*words: str | None) -> int | None:
+    """Return the flags for the values of the two fields that hide a skill; ``None`` if one is not a boolean."""
+    flags = 0
+    for (hides, flag), word in zip(FLAGS.values(), words, strict=True):
+        if word:
+            stated = BOOLEANS.get(word.strip("\"' ").lower())
+            if stated is None:
+                return None
+            if stated is hides:
+                flags |= flag
+    return flags
 
 
 _new_summary = tuple.__new__
