@@ -56,29 +56,18 @@ def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] |
     if len(sent) > LONGEST_NAME:
         return MeantName(None)
     by_plain_name: dict[str, list[str]] = {}
-    known_prefixes: set[str] = set()
-    tails: set[str] = set()
     for name in names:
         by_plain_name.setdefault(_plain(name), []).append(name)
-        known_prefixes.update(_plain(part) for part in _PREFIX_ENDS.split(name)[:-1])
-        tails.update(_plain(name[end.end() :]) for end in _PREFIX_ENDS.finditer(name))
-    given = None if prefixes is None else {_plain(prefix) for prefix in prefixes}
     # The longest first: `a__b` may be a name of its own, and `b` another tool.
-    candidates = [("", sent)]
-    candidates += [(sent[: end.start()], sent[end.end() :]) for end in _PREFIX_ENDS.finditer(sent)]
-    for prefix, candidate in candidates:
-        if prefix and given is not None and _plain(prefix) not in given:
+    for prefix, candidate in [("", sent), *_without_prefixes(sent)]:
+        if prefix and prefixes is not None and _plain(prefix) not in map(_plain, prefixes):
             continue
         same = [candidate] if candidate in names else by_plain_name.get(_plain(candidate), [])
         if not same:
             continue
-        is_certain = len(same) == 1
-        # `docx/extract` is not the tool `extract` where there is a `docx/merge`, or where a `pdf/extract` is as near.
-        if prefix and not _PREFIX_ENDS.search(same[0]):
-            is_certain = is_certain and known_prefixes.isdisjoint(map(_plain, _PREFIX_ENDS.split(prefix)))
-        if prefix and given is None:
-            is_certain = is_certain and _plain(candidate) not in tails
-        return MeantName(same[0]) if is_certain else MeantName(None, tuple(same[:3]))
+        if len(same) > 1 or (prefix and _has_rival(prefix, same[0], names, any_prefix=prefixes is None)):
+            return MeantName(None, tuple(same[:3]))
+        return MeantName(same[0])
     return MeantName(None, tuple(closest_names(sent, names, 3)))
 
 
@@ -128,6 +117,25 @@ def tool_names(names: Iterable[str]) -> dict[str, str]:
         if found.setdefault(tool_name, name) != name:
             raise ValueError(f"{name!r} and {found[tool_name]!r} would both be the tool {tool_name!r}")
     return found
+
+
+def _without_prefixes(name: str) -> list[tuple[str, str]]:
+    """Return each prefix that *name* can have, and what is behind it."""
+    return [(name[: end.start()], name[end.end() :]) for end in _PREFIX_ENDS.finditer(name)]
+
+
+def _has_rival(prefix: str, found: str, names: Collection[str], *, any_prefix: bool) -> bool:
+    """Whether *prefix*, which stood before the name of *found*, says that another of *names* may be meant."""
+    parts = {_plain(part) for part in _PREFIX_ENDS.split(prefix)}
+    for name in names:
+        # `docx/extract` is not the tool `extract` where there is a `docx/merge`.
+        known = _PREFIX_ENDS.split(name)[:-1]
+        if not _PREFIX_ENDS.search(found) and not parts.isdisjoint(map(_plain, known)):
+            return True
+        # `docs/extract` is not, where there is a `docx/extract`, unless it is known what `docs` is.
+        if any_prefix and any(_plain(rest) == _plain(found) for _, rest in _without_prefixes(name)):
+            return True
+    return False
 
 
 def _plain(name: str) -> str:
