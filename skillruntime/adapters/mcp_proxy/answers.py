@@ -23,7 +23,7 @@ INVALID_PARAMS = -32602
 
 # Both SDKs answer an unknown tool, a bad cursor, a missing header or envelope with -32602 too: those stay errors.
 _OTHER = re.compile(
-    r"unknown tool|tool\b.*\bnot found|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
+    r"unknown tool|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
     r"|invalid request parameters",
     re.IGNORECASE,
 )
@@ -36,10 +36,9 @@ _ARGUMENTS = re.compile(
 )
 
 
-def refusal(message: Message, tool: str, faults: Iterable[Fault], *, modern: bool) -> bytes:
+def refusal(message: Message, faults: Iterable[Fault], *, modern: bool) -> bytes:
     """Return the answer to a call that is not forwarded: a tool execution error (SEP-1303), in its revision's form."""
-    faults = tuple(faults)
-    text = refusal_text(tool, faults)
+    text = refusal_text(faults)
     if not modern and "task" in message.params:
         # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
         return to_error(message.part("id"), INVALID_PARAMS, text)
@@ -73,7 +72,8 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
     # some servers say what is wrong in `data` alone
     if isinstance(error.get("data"), str) and error["data"] not in text:
         text = f"{text}: {error['data']}"
-    if _OTHER.search(text) or not _ARGUMENTS.search(text):
+    is_unknown_tool = "tool" in text.lower() and "not found" in text.lower()
+    if is_unknown_tool or _OTHER.search(text) or not _ARGUMENTS.search(text):
         return None
     ending = message.raw[len(message.raw.rstrip()) :]
     return tool_error(message.part("id"), text, modern=modern) + ending

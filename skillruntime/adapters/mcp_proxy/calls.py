@@ -13,13 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skillruntime.adapters.mcp_proxy.json_text import encode, to_bytes
-from skillruntime.adapters.mcp_proxy.tools import Tool
+from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
 if TYPE_CHECKING:
     from skillruntime.contract import Repair
     from skillruntime.errors import SkillError
+    from skillruntime.runtime.error_responses import Refusals as Counted
 
-__all__ = ["MARK", "Fault", "Note", "Verdict", "cut", "digest_of", "judge", "refusal_text", "split_state"]
+__all__ = [
+    *("MARK", "Fault", "Note", "Refusals", "Verdict", "cut", "digest_of", "judge", "judge_call", "refusal_text"),
+    "split_state",
+]
 
 MOST_TOKENS = 80
 LONGEST_TEXT = 10_000_000
@@ -46,6 +51,8 @@ class Fault:
     code: str
     message: str
     action: str = ""
+    expected: Any = None
+    """The schema that the value breaks, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,23 @@ class Verdict:
     def renamed(self, name: str, meant: str) -> Verdict:
         """Return the verdict on a call that named another tool than it meant."""
         return replace(self, notes=(Note("", "tool-name", encode(name), encode(meant)), *self.notes))
+
+
+def judge_call(tools: Tools, options: Options, name: str, arguments: bytes) -> tuple[Tool | None, Verdict]:
+    """Return the tool that a call by *name* means, None where none is known, and the verdict on the call."""
+    tool = tools.find(name)
+    if tool is None and options.of(name).policy not in ("strict", "off"):
+        meant = tools.meant_by(name)
+        if meant.is_ambiguous:
+            action = f"Call {' or '.join(meant.nearest)}"
+            fault = Fault("", "TOOL_NOT_AVAILABLE", f"{_short(name)} can be several tools", action)
+            return None, Verdict(faults=(fault,))
+        tool = tools.find(meant.name) if meant.name is not None else None
+    # A tool may be hidden from lists and exist: the server says whether it does.
+    if tool is None:
+        return None, Verdict(unchecked="the tool is not listed")
+    verdict = judge(tool, arguments, options.of(tool.name).policy)
+    return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
@@ -115,10 +139,10 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     return Verdict(arguments=new, notes=notes or (Note("", "empty-text"),))
 
 
-def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
+def refusal_text(faults: Iterable[Fault]) -> str:
     """Return what the model reads of a refused call: what is wrong, where, and the next step; at most 80 tokens.
 
-    >>> refusal_text("digest", [Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
+    >>> refusal_text([Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
     # The first fault always gets a sentence; eight tokens are kept to say how many more there are.
@@ -135,6 +159,26 @@ def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
         text += sentence
         left -= _tokens(sentence)
     return text
+
+
+class Refusals:
+    """What one conversation was refused: who sends the same call again is answered in other words."""
+
+    def __init__(self) -> None:
+        self._counted: Counted | None = None
+
+    def told(self, name: str, arguments: bytes, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+        """Count the refusal of a call, and return *faults* as the model is told them this time."""
+        from skillruntime.errors import ErrorCode, SkillError
+        from skillruntime.runtime.error_responses import Refusals as Counted
+        from skillruntime.runtime.error_responses import repeated
+
+        if self._counted is None:
+            self._counted = Counted()
+        times = self._counted.count(digest_of(name, arguments))
+        first, details = faults[0], {"path": faults[0].path, "expected": faults[0].expected}
+        error = SkillError(ErrorCode(first.code), first.message, True, details, first.action)
+        return _fault(repeated(error, times)), *faults[1:]
 
 
 def digest_of(name: str, arguments: bytes) -> str:
@@ -198,8 +242,9 @@ def _noted(repair: Repair) -> Note:
 
 
 def _fault(error: SkillError) -> Fault:
-    path = str((error.details or {}).get("path", ""))
-    return Fault(path, error.code.value, error.message, error.suggested_action or "")
+    details = error.details or {}
+    action = error.suggested_action or ""
+    return Fault(str(details.get("path", "")), error.code.value, error.message, action, details.get("expected"))
 
 
 def _short(value: Any) -> str:

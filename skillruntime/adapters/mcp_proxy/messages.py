@@ -30,7 +30,7 @@ Id = tuple[str, Any]
 
 _ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities"))
 """What a request states about its sender in ``_meta`` since 2026-07-28; before, ``initialize`` states it once."""
-_WATCHED = (b"tools/", b"initialize", b"cancelled", b"tasks/")
+_WATCHED = (b"tools/", b"initialize", b"cancelled")
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
 )

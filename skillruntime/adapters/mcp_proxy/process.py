@@ -13,9 +13,9 @@ import threading
 
 TYPE_CHECKING = False  # importing `typing` takes 8 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Process", "close_watch", "start_process", "watch"]
+__all__ = ["Process", "start_process"]
 
 EXIT_TIMEOUT = 1.5
 """Seconds that the server has to exit after its stdin was closed, and again after SIGTERM; the SDKs give two."""
@@ -36,7 +36,7 @@ class Process:
         self.stdout = stdout
         self.exited = threading.Event()
         self._status = 1
-        self._watch = watch(pid)
+        self._watch = _watch(pid)
 
         def reap() -> None:
             self._status = wait()
@@ -59,7 +59,7 @@ class Process:
                     return self._status if self._status >= 0 else 128 - self._status
             return 1
         finally:
-            close_watch(self._watch, self.pid)
+            _close_watch(self._watch, self.pid)
             self._watch = None
 
     def signal(self, name: str) -> None:
@@ -73,12 +73,12 @@ class Process:
             return
 
 
-def watch(pid: int) -> int | None:
+def _watch(pid: int) -> int | None:
     """Start a small shell that ends the process group *pid* if this process ends first.
 
     The end of stdin is enough for a server that reads it. For one that does not, nothing that the proxy itself does
     would help once it is killed with SIGKILL; Linux's ``PR_SET_PDEATHSIG`` would have to be set between fork and exec,
-    spares what the server started, and macOS has nothing like it. Returns what `close_watch` takes; ``None`` where
+    spares what the server started, and macOS has nothing like it. Returns what `_close_watch` takes; ``None`` where
     there are no process groups.
     """
     if not hasattr(os, "posix_spawn"):
@@ -100,8 +100,8 @@ def watch(pid: int) -> int | None:
     return writes
 
 
-def close_watch(descriptor: int | None, pid: int) -> None:
-    """End the shell that `watch` started, or leave to it what the server *pid* has left in its group."""
+def _close_watch(descriptor: int | None, pid: int) -> None:
+    """End the shell that `_watch` started, or leave to it what the server *pid* has left in its group."""
     if descriptor is None:
         return
     try:
@@ -112,30 +112,21 @@ def close_watch(descriptor: int | None, pid: int) -> None:
     os.close(descriptor)
 
 
-def start_process(
-    command: Sequence[str], *, environment: Mapping[str, str] | None = None, directory: str | None = None
-) -> Process:
+def start_process(command: Sequence[str]) -> Process:
     """Start *command* with pipes for stdin and stdout, and the stderr of this process.
 
     Raises:
         OSError: it cannot be started.
     """
-    if directory is None and hasattr(os, "posix_spawnp"):
+    if hasattr(os, "posix_spawnp"):
         try:
-            return _spawn(list(command), os.environ if environment is None else environment)
+            return _spawn(list(command))
         except NotImplementedError:  # no POSIX_SPAWN_SETSID: macOS before 10.15
             pass
     import subprocess
 
-    started = subprocess.Popen(
-        list(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        bufsize=0,
-        env=environment,
-        cwd=directory,
-    )
+    pipe = subprocess.PIPE
+    started = subprocess.Popen(list(command), stdin=pipe, stdout=pipe, start_new_session=True, bufsize=0)
     assert started.stdin and started.stdout
     stdin, stdout = os.dup(started.stdin.fileno()), os.dup(started.stdout.fileno())
     started.stdin.close()
@@ -143,14 +134,14 @@ def start_process(
     return Process(started.pid, stdin, stdout, started.wait)
 
 
-def _spawn(command: list[str], environment: Mapping[str, str]) -> Process:
+def _spawn(command: list[str]) -> Process:
     reads, stdin = os.pipe()
     stdout, writes = os.pipe()
     try:
         pid = os.posix_spawnp(
             command[0],
             command,
-            environment,
+            os.environ,
             file_actions=[(os.POSIX_SPAWN_DUP2, reads, 0), (os.POSIX_SPAWN_DUP2, writes, 1)],
             setsid=True,
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores for itself, as `subprocess` does

@@ -7,11 +7,11 @@ schema can be used is never called with arguments that break it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.adapters.tool_names import meant_name
+from skillruntime.adapters.tool_names import MeantName, meant_name
 
 if TYPE_CHECKING:
     from skillruntime.contract import Contract, Schema
@@ -128,24 +128,23 @@ class Tools:
             tool = self._compiled[name] = compile_tool(definition)
         return tool
 
-    def meant_by(self, name: str) -> str | None:
-        """Return the one name that *name* can mean: other case or separators, or a prefix before it.
-
-        A tool that is not listed may exist: a name is never made longer.
+    def meant_by(self, name: str) -> MeantName:
+        """Return which tool *name* can mean; none before the whole list is known.
 
         >>> tools = Tools()
         >>> _ = tools.add_page(tools.start(), {"tools": [{"name": "read_file"}, {"name": "list"}]})
-        >>> tools.meant_by("Read-File"), tools.meant_by("mcp__files__read_file"), tools.meant_by("remove")
-        ('read_file', 'read_file', None)
+        >>> [tools.meant_by(name).name for name in ["Read-File", "mcp__files__read_file", "remove"]]
+        ['read_file', 'read_file', None]
         """
         if not self.complete:
-            return None
+            return MeantName(None)
         # Which server is meant the client has decided, and the server's name is the client's: any prefix is one.
-        return meant_name(name, self._definitions, prefixes=None).name
+        return meant_name(name, self._definitions, prefixes=None)
 
-    def definitions(self) -> Iterable[Mapping[str, Any]]:
-        """Return the tools as the server defined them."""
-        return self._definitions.values()
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the tools that are known."""
+        return self._definitions.keys()
 
     def _replace(self, definitions: dict[str, Mapping[str, Any]], *, complete: bool) -> None:
         # To compile a schema takes longer than to call the tool: it stays as long as its definition does.
