@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
+from skillruntime.adapters.mcp_proxy.calls import MARK, Note, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import Span, members, object_in, replaced, text_of, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message, to_error, to_result
+from skillruntime.adapters.mcp_proxy.messages import Message, to_error
+
+if TYPE_CHECKING:
+    from skillruntime.errors import SkillError
 
 __all__ = [
     *("INVALID_PARAMS", "REPAIRS_KEY", "changed", "converted_error", "note_fields", "refusal", "tool_error"),
@@ -36,7 +39,7 @@ _ARGUMENTS = re.compile(
 )
 
 
-def refusal(message: Message, faults: Iterable[Fault], *, modern: bool) -> bytes:
+def refusal(message: Message, faults: Iterable[SkillError], *, modern: bool) -> bytes:
     """Return the answer to a call that is not forwarded: a tool execution error (SEP-1303), in its revision's form."""
     text = refusal_text(faults)
     if not modern and "task" in message.params:
@@ -51,7 +54,8 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
     >>> tool_error(b"7", "Not run.", modern=False)
     b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Not run."}],"isError":true}}'
     """
-    return to_result(request_id, to_bytes(tool_result(text, modern=modern)))
+    result = to_bytes(tool_result(text, modern=modern))
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, result)
 
 
 def tool_result(text: str, *, modern: bool) -> dict[str, Any]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from skillruntime.runtime.error_responses import Refusals as Counted
 
 __all__ = [
-    *("MARK", "Fault", "Note", "Refusals", "Verdict", "cut", "digest_of", "judge", "judge_call", "refusal_text"),
-    "split_state",
+    *("MARK", "Note", "Refusals", "Verdict", "cut", "digest_of", "judge", "judge_call", "refusal_text"),
+    *("refused", "split_state"),
 ]
 
 MOST_TOKENS = 80
@@ -44,24 +44,12 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One reason why a call was refused."""
-
-    path: str
-    code: str
-    message: str
-    action: str = ""
-    expected: Any = None
-    """The schema that the value breaks, where there is one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is to become of a call: ``arguments`` to forward instead of its own, or ``faults`` to answer with."""
 
     arguments: bytes | None = None
     notes: tuple[Note, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SkillError, ...] = ()
     unchecked: str | None = None
 
     @property
@@ -83,15 +71,20 @@ def judge_call(tools: Tools, options: Options, name: str, arguments: bytes) -> t
     if tool is None and options.of(name).policy not in ("strict", "off"):
         meant = tools.meant_by(name)
         if meant.is_ambiguous:
-            action = f"Call {' or '.join(meant.nearest)}"
-            fault = Fault("", "TOOL_NOT_AVAILABLE", f"{_short(name)} can be several tools", action)
-            return None, Verdict(faults=(fault,))
+            return None, refused(f"{_short(name)} can be several tools", f"Call {' or '.join(meant.nearest)}")
         tool = tools.find(meant.name) if meant.name is not None else None
     # A tool may be hidden from lists and exist: the server says whether it does.
     if tool is None:
         return None, Verdict(unchecked="the tool is not listed")
     verdict = judge(tool, arguments, options.of(tool.name).policy)
     return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
+
+
+def refused(message: str, action: str | None = None) -> Verdict:
+    """Return the verdict on a call that is wrong as a whole."""
+    from skillruntime.errors import ErrorCode, SkillError  # not before it is needed
+
+    return Verdict(faults=(SkillError(ErrorCode.INVALID_INPUT, message, True, None, action),))
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
@@ -123,26 +116,26 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
             pass
     # RFC 8259, 4: what a parser makes of a key that comes twice is not defined.
     if isinstance(unreadable, _RepeatedKeyError):
-        return Verdict(faults=(Fault("", "INVALID_INPUT", str(unreadable), "Send each argument once"),))
+        return refused(str(unreadable), "Send each argument once")
     if unreadable is not None:
-        return Verdict(faults=(Fault("", "INVALID_INPUT", f"The arguments are not readable JSON: {unreadable}"),))
+        return refused(f"The arguments are not readable JSON: {unreadable}")
     try:
         # From the text and not from the values: only the text knows that the version was written 1.10.
         raw: Any = text.decode() if len(text) <= LONGEST_TEXT else value
         accepted = tool.contract.accept(raw, fill_defaults=False, policy=policy)
     except UnicodeDecodeError:
-        return Verdict(faults=(Fault("", "INVALID_INPUT", "The arguments are not UTF-8"),))
+        return refused("The arguments are not UTF-8")
     except (SkillInputError, UnsupportedVersionError) as error:
-        return Verdict(faults=tuple(_fault(each) for each in error.to_errors()))
+        return Verdict(faults=tuple(error.to_errors()))
     new = to_bytes(accepted.arguments, literals)
     notes = tuple(_noted(each) for each in accepted.repairs)
     return Verdict(arguments=new, notes=notes or (Note("", "empty-text"),))
 
 
-def refusal_text(faults: Iterable[Fault]) -> str:
+def refusal_text(faults: Iterable[SkillError]) -> str:
     """Return what the model reads of a refused call: what is wrong, where, and the next step; at most 80 tokens.
 
-    >>> refusal_text([Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
+    >>> refusal_text(refused("/n: 11 is more than the maximum 10", "Send 10").faults)
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
     # The first fault always gets a sentence; eight tokens are kept to say how many more there are.
@@ -150,7 +143,7 @@ def refusal_text(faults: Iterable[Fault]) -> str:
     left = MOST_TOKENS - 4
     faults = list(faults)
     for number, fault in enumerate(faults):
-        parts = [each.rstrip(".") + "." for each in (fault.message, fault.action) if each]
+        parts = [each.rstrip(".") + "." for each in (fault.message, fault.suggested_action) if each]
         sentence = " " + " ".join(parts)
         if _tokens(sentence) > left - (8 if number < len(faults) - 1 else 0):
             if number == 0:
@@ -167,18 +160,15 @@ class Refusals:
     def __init__(self) -> None:
         self._counted: Counted | None = None
 
-    def told(self, name: str, arguments: bytes, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    def told(self, name: str, arguments: bytes, faults: tuple[SkillError, ...]) -> tuple[SkillError, ...]:
         """Count the refusal of a call, and return *faults* as the model is told them this time."""
-        from skillruntime.errors import ErrorCode, SkillError
         from skillruntime.runtime.error_responses import Refusals as Counted
         from skillruntime.runtime.error_responses import repeated
 
         if self._counted is None:
             self._counted = Counted()
         times = self._counted.count(digest_of(name, arguments))
-        first, details = faults[0], {"path": faults[0].path, "expected": faults[0].expected}
-        error = SkillError(ErrorCode(first.code), first.message, True, details, first.action)
-        return _fault(repeated(error, times)), *faults[1:]
+        return repeated(faults[0], times), *faults[1:]
 
 
 def digest_of(name: str, arguments: bytes) -> str:
@@ -239,12 +229,6 @@ def _noted(repair: Repair) -> Note:
     if repair.secret:
         return Note(repair.path, repair.rule)
     return Note(repair.path, repair.rule, _short(repair.before), _short(repair.after))
-
-
-def _fault(error: SkillError) -> Fault:
-    details = error.details or {}
-    action = error.suggested_action or ""
-    return Fault(str(details.get("path", "")), error.code.value, error.message, action, details.get("expected"))
 
 
 def _short(value: Any) -> str:

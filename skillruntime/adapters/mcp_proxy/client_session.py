@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from skillruntime.adapters.mcp_proxy.answers import REPAIRS_KEY, note_fields
-from skillruntime.adapters.mcp_proxy.calls import Fault, Refusals, judge_call, refusal_text
+from skillruntime.adapters.mcp_proxy.calls import Refusals, judge_call, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import decode, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import read_message
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.results import checked_result
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
+
+if TYPE_CHECKING:
+    from skillruntime.errors import SkillError
 
 __all__ = ["enforce"]
 
@@ -129,7 +132,7 @@ class _Enforced:
         return await self._list(params=PaginatedRequestParams(cursor=cursor))
 
 
-def _refused(faults: Iterable[Fault]) -> Any:
+def _refused(faults: Iterable[SkillError]) -> Any:
     from mcp.types import CallToolResult
 
     content = [{"type": "text", "text": refusal_text(faults)}]

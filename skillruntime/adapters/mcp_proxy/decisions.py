@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skillruntime.adapters.mcp_proxy.answers import changed
-from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge_call, split_state
+from skillruntime.adapters.mcp_proxy.calls import Note, Verdict, digest_of, judge_call, refused, split_state
 from skillruntime.adapters.mcp_proxy.json_text import Span, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Message, envelope_of
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
 
-__all__ = ["Decision", "Known", "Pending", "decide_call"]
+__all__ = ["Decision", "Pending", "decide_call"]
 
 
 @dataclass(slots=True)
@@ -42,39 +42,28 @@ class Decision:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a call is decided by. *may_list* says whether the proxy may still ask for the tools."""
-
-    options: Options
-    tools: Tools
-    initialized: bool
-    may_list: bool
-
-
-def decide_call(message: Message, known: Known) -> Decision:
-    """Return what is to become of a ``tools/call``."""
+def decide_call(message: Message, tools: Tools, options: Options, *, may_list: bool) -> Decision:
+    """Return what is to become of a ``tools/call``; *may_list* says whether the proxy may still ask for the tools."""
     span = message.params.get("name")
     name = text_of(message.raw, span) if span else None
     # Two parsers may take one key of two: what was checked here could be another call there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
-        fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
-        return Decision(verdict=Verdict(faults=(fault,)), name=name or "")
+        return Decision(verdict=refused(f'The key "{message.repeated}" comes twice in the request'), name=name or "")
     if name is None:  # the server answers with -32602, which names what is missing
         return Decision(message.raw)
     if "requestState" in message.params:
-        return _decide_retry(message, name, known)
-    return _decide_first(message, name, known)
+        return _decide_retry(message, name, tools, options, may_list=may_list)
+    return _decide_first(message, name, tools, options, may_list=may_list)
 
 
-def _decide_first(message: Message, name: str, known: Known) -> Decision:
+def _decide_first(message: Message, name: str, tools: Tools, options: Options, *, may_list: bool) -> Decision:
     """Decide a call that does not answer a question of the server."""
     modern = envelope_of(message) is not None
-    tool, verdict = judge_call(known.tools, known.options, name, message.param("arguments"))
+    tool, verdict = judge_call(tools, options, name, message.param("arguments"))
     if verdict.outcome == "passed":
         # It passes by an old list too: at worst the server refuses it itself.
         return Decision(message.raw, pending=Pending("call", tool, name, modern=modern), verdict=verdict, name=name)
-    if known.may_list and (known.initialized or modern) and not known.tools.fresh:
+    if may_list and not tools.fresh:
         return Decision(waits=True)
     # The scan of the message sees brackets and quotes only: before anything is done, the whole of it must be JSON.
     if (verdict.faults or verdict.notes) and not is_json(message.raw):
@@ -89,16 +78,16 @@ def _decide_first(message: Message, name: str, known: Known) -> Decision:
     return Decision(raw, pending=pending, verdict=verdict, name=name)
 
 
-def _decide_retry(message: Message, name: str, known: Known) -> Decision:
+def _decide_retry(message: Message, name: str, tools: Tools, options: Options, *, may_list: bool) -> Decision:
     """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
     span = message.params["requestState"]
     state = text_of(message.raw, span)
     digest, own = split_state(state) if state is not None else (None, "")
-    pending = Pending("call", known.tools.find(name), name, modern=True, retried=True)
+    pending = Pending("call", tools.find(name), name, modern=True, retried=True)
     if digest is None or not is_json(message.raw):
         return Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
     unmarked = {span: to_bytes(own)}
-    tool, verdict = judge_call(known.tools, known.options, name, message.param("arguments"))
+    tool, verdict = judge_call(tools, options, name, message.param("arguments"))
     # The digest shows that today's repair is the one of the first round; 2026-07-28 wants the same params then.
     if tool is not None and not verdict.faults:
         arguments = verdict.arguments or message.param("arguments")
@@ -106,7 +95,7 @@ def _decide_retry(message: Message, name: str, known: Known) -> Decision:
             pending.notes, pending.digest = verdict.notes, digest
             raw = _repaired(message, tool.name, verdict, unmarked)
             return Decision(raw, pending=pending, verdict=verdict, name=name)
-    if known.may_list and not known.tools.fresh:
+    if may_list and not tools.fresh:
         return Decision(waits=True)
     raw = changed(message, unmarked)
     return Decision(raw, pending=pending, verdict=Verdict(unchecked="a retry under another schema"), name=name)

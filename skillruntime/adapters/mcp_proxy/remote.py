@@ -204,7 +204,8 @@ class _Remote:
         if not is_answer:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
             return
-        if answer.parts and answer.id is None and message.id is not None:  # refused before its id was read
+        # An error may have no id, or one of the server's own (the Python SDK), where the id was not read.
+        if "error" in answer.parts and answer.id != message.id and message.id is not None:
             if "id" in answer.parts:
                 body = replaced(body, {answer.parts["id"]: message.part("id")})
             else:

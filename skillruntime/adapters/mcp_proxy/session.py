@@ -13,7 +13,7 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, refusal, with_repairs, with_state
 from skillruntime.adapters.mcp_proxy.calls import Refusals
-from skillruntime.adapters.mcp_proxy.decisions import Decision, Known, Pending, decide_call
+from skillruntime.adapters.mcp_proxy.decisions import Decision, Pending, decide_call
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, is_json, object_in, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
@@ -159,8 +159,10 @@ class Session:
     def _decide(self, message: Message, *, final: bool) -> Decision:
         match message.method:
             case "tools/call":
-                may_list = not final and not self.tools.unlistable
-                return decide_call(message, Known(self.options, self.tools, self._initialized, may_list))
+                # A server of the handshake era is not asked anything before the handshake is over.
+                can_ask = self._initialized or envelope_of(message) is not None
+                may_list = can_ask and not final and not self.tools.unlistable
+                return decide_call(message, self.tools, self.options, may_list=may_list)
             case "notifications/cancelled":
                 return self._decide_cancel(message)
             case "tools/list" if message.id is not None:

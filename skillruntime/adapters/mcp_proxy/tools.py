@@ -7,7 +7,7 @@ schema can be used is never called with arguments that break it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +44,9 @@ class Listing:
 
 
 class Tools:
-    """What is known of one server's tools, within one session or for one caller.
+    """What is known of one server's tools within one session."""
 
-    *clock* gives seconds; *lifetime* is how many seconds a list is fresh that does not say it (``None``: until the
-    server says that the list changed).
-    """
-
-    def __init__(self, *, lifetime: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lifetime = lifetime
+    def __init__(self) -> None:
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
         self._expires: float | None = None
@@ -70,7 +64,7 @@ class Tools:
         """Whether what is known is what the server has now, as far as the protocol shows it."""
         if self._known_generation != self._generation:
             return False
-        return self._expires is None or self._clock() < self._expires
+        return self._expires is None or time.monotonic() < self._expires
 
     def changed(self) -> None:
         """Note that the server announced a change of its list."""
@@ -101,22 +95,21 @@ class Tools:
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
         # A server that gives a cursor again would be asked forever.
-        is_last = not isinstance(cursor, str) or cursor in listing.seen
-        listing.cursor = None if is_last else cursor
-        listing.seen.add(str(cursor))
-        if is_last:
-            self._replace(listing.definitions, complete=True)
-        elif len(self._open) < MOST_OPEN:
-            self._open[str(cursor)] = listing
-        if is_last:
-            self._open = {key: each for key, each in self._open.items() if each is not listing}
-        elif listing.generation == self._generation:
+        if isinstance(cursor, str) and cursor not in listing.seen:
+            listing.cursor = cursor
+            listing.seen.add(cursor)
+            if len(self._open) < MOST_OPEN:
+                self._open[cursor] = listing
             # A client may stop after the first page: what it saw is known all the same.
-            self._replace({**self._definitions, **page}, complete=False)
-        if is_last and listing.generation == self._generation:
+            if self.is_current(listing):
+                self._replace({**self._definitions, **page}, complete=False)
+            return False
+        self._replace(listing.definitions, complete=True)
+        self._open = {key: each for key, each in self._open.items() if each is not listing}
+        if self.is_current(listing):
             self._known_generation = listing.generation
-            self._expires = self._expiry(result.get("ttlMs"))
-        return is_last
+            self._expires = _expiry(result.get("ttlMs"))
+        return True
 
     def find(self, name: str) -> Tool | None:
         """Return the tool of exactly this name, or ``None``."""
@@ -153,11 +146,13 @@ class Tools:
         }
         self._definitions, self.complete = definitions, complete
 
-    def _expiry(self, milliseconds: Any) -> float | None:
-        if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
-            # At most a day: 1e308 would keep an old list for ever.
-            return self._clock() + max(0.0, min(float(milliseconds), 86_400_000.0)) / 1000
-        return None if self._lifetime is None else self._clock() + self._lifetime
+
+def _expiry(milliseconds: Any) -> float | None:
+    """Return when a list is no longer fresh, on the clock of this process; ``None`` where the server does not say."""
+    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
+        return None
+    # At most a day: 1e308 would keep an old list for ever.
+    return time.monotonic() + max(0.0, min(float(milliseconds), 86_400_000.0)) / 1000
 
 
 def compile_tool(definition: Mapping[str, Any]) -> Tool:
