@@ -152,7 +152,7 @@ def _expiry(milliseconds: Any) -> float | None:
     if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return None
     # At most a day: 1e308 would keep an old list for ever.
-    return time.monotonic() + max(0.0, min(float(milliseconds), 86_400_000.0)) / 1000
+    return time.monotonic() + max(0, min(milliseconds, 86_400_000)) / 1000
 
 
 def compile_tool(definition: Mapping[str, Any]) -> Tool:
