@@ -15,7 +15,7 @@ CALL_PREFIXES = frozenset({"functions", "function", "tools", "tool", "default_ap
 """What models put before a tool's name: the namespaces of OpenAI's and Google's chat templates, and their variants."""
 
 LONGEST_NAME = 256
-"""A longer name is not a garbled one: MCP, "Tool Names", has 128 characters at most."""
+"""A longer name is meant by its exact spelling alone: MCP, "Tool Names", has 128 characters at most."""
 
 # The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -59,8 +59,9 @@ def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] |
         return MeantName(sent)
     if len(sent) > LONGEST_NAME:
         return MeantName(None)
+    names = {name for name in names if len(name) <= LONGEST_NAME}
     by_plain_name: dict[str, list[str]] = {}
-    for name in names:
+    for name in sorted(names):
         by_plain_name.setdefault(_plain(name), []).append(name)
     # The longest first: `a__b` may be a name of its own, and `b` another tool.
     for prefix, candidate in [("", sent), *_without_prefixes(sent)]:
