@@ -12,7 +12,7 @@ import signal
 import threading
 from collections import deque
 
-from skillruntime.adapters.mcp_proxy.process import Process, start_process
+from skillruntime.adapters.mcp_proxy.process import Process
 
 TYPE_CHECKING = False  # importing `typing` takes 8 ms
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def run_stdio(command: Sequence[str], make_session: Callable[[], Session], *, st
     """
     ended = threading.Event()
     signals = note_signals(ended)  # first, so that there is no moment at which a signal leaves the server behind
-    process = start_process(command)
+    process = Process(command)
     relay(make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process)
     return process.end(patient=not signals)
 
