@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import OrderedDict
 
 from skillruntime.contract.response import handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 
-__all__ = ["repeated", "to_errors", "unwrapped", "with_next_step"]
+__all__ = ["Refusals", "repeated", "to_errors", "unwrapped", "with_next_step"]
+
+_LONGEST_SCHEMA = 160  # characters: the whole error has about 80 tokens
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
@@ -58,8 +62,45 @@ def with_next_step(error: SkillError) -> SkillError:
     return dataclasses.replace(error, suggested_action=_NEXT_STEPS.get(error.code, otherwise))
 
 
+class Refusals:
+    """How often each call of a conversation was refused, by the call's digest; the latest are remembered."""
+
+    def __init__(self, most: int = 256) -> None:
+        self._times: OrderedDict[str, int] = OrderedDict()
+        self._most = most
+
+    def count(self, call: str) -> int:
+        """Count one more refusal of *call*, and return how many there were."""
+        times = self._times.pop(call, 0) + 1
+        self._times[call] = times
+        if len(self._times) > self._most:
+            self._times.popitem(last=False)
+        return times
+
+
 def repeated(error: SkillError, times: int) -> SkillError:
-    """Return *error* of a call that was refused *times* times, with a word on that: models resend it unchanged."""
-    again = f"This same call has been refused {times} times: change it, or ask the user."
-    action = f"{again} {error.suggested_action}" if error.suggested_action else again
-    return dataclasses.replace(error, suggested_action=action)
+    """Return *error* of a call that was refused *times* times: models resend a refused call unchanged.
+
+    The second answer says that it is the second; from the third on it has other words, and the parameter's schema.
+
+    >>> details = {"path": "/limit", "expected": {"type": "integer", "maximum": 10}}
+    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than the maximum 10", True, details, "Send 10")
+    >>> repeated(error, 2).suggested_action
+    'This same call has been refused 2 times: change it, or ask the user. Send 10'
+    >>> repeated(error, 3).message
+    'You have sent these same arguments 3 times; /limit must fit the schema {"type":"integer","maximum":10}'
+    """
+    if times < 2:
+        return error
+    if times == 2:
+        again = f"This same call has been refused {times} times: change it, or ask the user."
+        action = f"{again} {error.suggested_action}" if error.suggested_action else again
+        return dataclasses.replace(error, suggested_action=action)
+    details = error.details or {}
+    wrong = error.message
+    if details.get("path") and details.get("expected"):
+        schema = json.dumps(details["expected"], ensure_ascii=False, separators=(",", ":"), default=str)
+        wrong = f"{details['path']} must fit the schema {schema[:_LONGEST_SCHEMA]}"
+    message = f"You have sent these same arguments {times} times; {wrong}"
+    action = "Send other arguments, or tell the user what is missing; the same ones are refused every time"
+    return dataclasses.replace(error, message=message, suggested_action=action)

@@ -436,8 +436,7 @@ class SkillRuntime:
         errors = to_errors(error, request.name)
         if prepared is None and request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
-            if times > 1:  # models resend a refused call unchanged: the second answer says so
-                errors[0] = repeated(errors[0], times)
+            errors[0] = repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=metadata)
 
     def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
