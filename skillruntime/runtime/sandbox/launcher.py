@@ -180,6 +180,7 @@ def with_private_directories(command: SandboxCommand, temporary: Path) -> Sandbo
         "USER": "skill",
         "XDG_CACHE_HOME": str(home / ".cache"),
         "MPLCONFIGDIR": str(home / ".matplotlib"),
+        "GIT_CONFIG_NOSYSTEM": "1",  # git ends where the host has an /etc/gitconfig that it may not read
     }
     writable = command.writable
     if temporary != Path("/tmp"):
