@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from skillruntime.cli import group
 from skillruntime.runtime import sandbox_report
-from skillruntime.testing.hostile import own
-from skillruntime.testing.hostile.cases import Case, skill_text
-from skillruntime.testing.hostile.kit import all_cases, run_case, write_cases
-from skillruntime.testing.hostile.texts import FORGED
+from tests.hostile import own
+from tests.hostile.cases import Case, skill_text
+from tests.hostile.kit import all_cases, run_case, write_cases
+from tests.hostile.texts import FORGED
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kit measures with Linux's means")
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from skillruntime.testing.hostile.cases import Case, World, skill_text
+from tests.hostile.cases import Case, World, skill_text
 
 __all__ = ["script_cases"]
 

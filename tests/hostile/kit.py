@@ -24,10 +24,10 @@ from typing import Any
 
 from skillruntime.runtime.sandbox.processes import descendants
 from skillruntime.runtime.temporary import remove_tree
-from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
-from skillruntime.testing.hostile.schemas import schema_cases
-from skillruntime.testing.hostile.scripts import script_cases
-from skillruntime.testing.hostile.texts import FORGED, text_cases
+from tests.hostile.cases import CANARY, Case, World, open_world, skill_text
+from tests.hostile.schemas import schema_cases
+from tests.hostile.scripts import script_cases
+from tests.hostile.texts import FORGED, text_cases
 
 __all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "run_case", "write_cases"]
 
