@@ -73,6 +73,5 @@ def not_trusted(name: str, script: str) -> AccessDeniedError:
     return AccessDeniedError(
         f"The skill {name.partition('/')[0]!r} comes from an untrusted directory, so its script is not run",
         details={"script": script},
-        suggested_action="Tell the user: the host can approve it (approve=...) or trust the directory "
-        "(discover(..., trusted=True))",
+        suggested_action="Tell the user: the host can approve it (approve=...); it runs in a sandbox then",
     )

@@ -56,6 +56,8 @@ class CallContext:
     grants: Grants = field(default_factory=Grants)
     code: SkillCopy | None = field(default=None, repr=False)
     """The copy of an untrusted skill's files that was approved; its script runs from there."""
+    has_untrusted_files: Callable[[], bool] = field(default=lambda: False, repr=False)
+    """Whether a script of an untrusted skill may have written into the workspace; see `shared_workspace`."""
 
     @property
     def workspace(self) -> Path:

@@ -28,6 +28,7 @@ __all__ = [
     "reported_failure",
     "shortened_paths",
     "without",
+    "worth_masking",
 ]
 
 _SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
@@ -63,14 +64,18 @@ class Said:
         return {"stderr": text if len(text) <= _QUOTED_TAIL else "..." + text[-_QUOTED_TAIL:]}
 
 
+def worth_masking(secrets: Iterable[str]) -> list[str]:
+    """Return those of *secrets* that do not occur in any text, the longest first: one may contain another."""
+    return sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
     """Return *finished* with ``***`` in place of each of *secrets*, also where JSON or Python escapes it.
 
     A script may print the variables that it was granted: in a traceback, or on purpose. What it encodes is not found.
     """
     stdout, stderr = finished.stdout, finished.stderr
-    # The longest first: one secret may contain another.
-    for secret in sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True):
+    for secret in worth_masking(secrets):
         # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}` show the repr.
         escaped = (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret), ascii(secret))
         for text in dict.fromkeys((secret, *(each[1:-1] for each in escaped))):

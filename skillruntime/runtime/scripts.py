@@ -58,6 +58,7 @@ from skillruntime.runtime.script_result import (
     reported_failure,
     shortened_paths,
     without,
+    worth_masking,
 )
 from skillruntime.runtime.skill_copy import SkillCopy, copy_skill
 
@@ -129,7 +130,8 @@ class ScriptRunner:
         words = [] if line is None else to_argv(line, arguments)
         # surrogatepass: a model may send half of a surrogate pair, and the script decides what it makes of it.
         stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        sandbox = await self._sandbox()
+        workspace = context.workspace if self.skill.trusted else await anyio.to_thread.run_sync(context.open_workspace)
+        sandbox = await self._sandbox(context)
         is_confined = sandbox.level != "none"
         prepared = interpreter_from_lock(self._shown, self._source(context.code))
         interpreter = interpreter_of(script) if prepared is None else (prepared,)
@@ -138,7 +140,6 @@ class ScriptRunner:
         if is_confined and interpreter:
             # A script that starts `python` again means the interpreter that runs it, with its packages.
             environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
-        workspace = context.workspace
         granted = granted_paths(grants, workspace)
         command = SandboxCommand(
             (*interpreter, str(script), *words),
@@ -156,8 +157,9 @@ class ScriptRunner:
         context.execution["sandbox"] = sandbox.level
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
-        finished = await self._run(sandbox, command, context)
         secrets = [environment[name] for name in variables if name in environment and self._is_secret(name)]
+        context.execution["secrets"] = worth_masking(secrets)
+        finished = await self._run(sandbox, command, context)
         # Before anything reads the output: no error, log or result is made of text that still has them.
         finished = without(finished, secrets)
         said = Said(finished, shortened_paths((directory, self.skill.name), (workspace, "workspace")))
@@ -165,6 +167,12 @@ class ScriptRunner:
             _log.debug("%s wrote to stderr:\n%s", context.name, said.text())
         if finished.flooded:
             self._refuse_flood(said)
+        if finished.full:
+            raise ToolExecutionError(
+                f"The script's files grew by more than {self.limits.workspace:,} bytes and it was stopped",
+                details=said.details(),
+                suggested_action="Ask for less at once; the host can set SkillRuntime(script_limits=...)",
+            )
         if finished.exit_code != 0:
             # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
             if line is not None:
@@ -186,9 +194,9 @@ class ScriptRunner:
                 suggested_action=f"Tell the user to make {self._shown} executable, or to install its interpreter",
             ) from error
 
-    async def _sandbox(self) -> Sandbox:
+    async def _sandbox(self, context: CallContext) -> Sandbox:
         """Return where this script runs: decided by the host and the skill's source, never by the call."""
-        if self.skill.trusted and not self.sandbox_trusted:
+        if self.skill.trusted and not self.sandbox_trusted and not context.has_untrusted_files():
             return PlainProcess()
         return await open_sandbox(self.sandbox)
 

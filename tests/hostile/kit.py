@@ -79,7 +79,8 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
 
     The adapter is a module with any of ``load(root)``, ``listing(loaded)``, ``instructions(loaded, skill)``,
     ``read(loaded, skill, path)``, ``run(loaded, skill, workspace, seconds)`` and ``accept(schema, payload)``. Each
-    returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*.
+    returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*. With
+    ``directory(loaded, skill)`` it says where a script works, if that is not the workspace.
     """
     # Made and removed here: a process that is killed at its deadline removes nothing.
     root = Path(tempfile.mkdtemp(prefix="hostile-")).resolve()
@@ -277,18 +278,21 @@ def _judge_script(
         with suppress(BlockingIOError):
             listener.accept() if listener.type == 1 else listener.recv(1)
             return "leaked", f"reached a socket of the host ({listener.family.name})"
-    held = world.workspace / "held"
+    place = adapter.directory(loaded, case.name) if hasattr(adapter, "directory") else world.workspace
+    if place != world.workspace and (stray := _stray(world.workspace)):
+        return "leaked", f"{stray!r} came into the workspace"
+    held = place / "held"
     if held.exists():
         with held.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return "leaked", "a process is still running"
-    for path in world.workspace.iterdir():
+    for path in place.iterdir():
         if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o6000:
             return "leaked", f"{path.name} would run as its owner"
     # Root may enter any directory, so the bits are looked at.
-    if world.workspace.stat().st_mode & 0o700 != 0o700:
+    if place.stat().st_mode & 0o700 != 0o700:
         return "leaked", "the workspace is closed"
     if case.expected.startswith("shown") and (hidden := _hidden_in(text)):
         return "leaked", f"the answer holds {hidden}"
@@ -298,6 +302,16 @@ def _judge_script(
     if refused and getattr(adapter, "succeeded", lambda text: False)(text):
         return "leaked", f"it was accepted: {text[:100]}"
     return "contained", text[:100]
+
+
+def _stray(workspace: Path) -> str:
+    """Return what an untrusted script brought into *workspace* beside plain files in a directory of its own."""
+    for path in sorted(workspace.rglob("*")):
+        parts = path.relative_to(workspace).parts
+        is_own = parts[0] == "skill-files" and not any(part.startswith(".") for part in parts)
+        if not is_own or path.is_symlink() or not (path.is_file() or path.is_dir()) or path.stat().st_mode & 0o6000:
+            return str(path)
+    return ""
 
 
 def _snapshot(world: World) -> dict[str, Any]:

@@ -50,7 +50,8 @@ fs.promises.readFile('copied.txt').then(() => {
 """
 GIT = """
 git init -q repository && cd repository && git config user.email a@b && git config user.name a
-echo one > file && git add file && git commit -qm one && echo two > file && git status --short && git log --oneline | wc -l
+echo one > file && git add file && git commit -qm one && echo two > file
+git status --short && git log --oneline | wc -l
 git stash -q && git stash pop -q && git checkout -qb other && git diff --stat | tail -1
 """
 TOOLS = """
@@ -58,8 +59,10 @@ set -e
 printf 'b 2\\na 1\\n' > list; sort list | awk '{print $2}' | sed 's/1/one/' | tr '\\n' ' '; echo
 mkdir -p x/y; cp -a list x/y/; mv x/y/list x/list; ln -s list link; find . -name 'l*' | sort | xargs ls -d | wc -l
 tar czf t.tgz x; tar tzf t.tgz | wc -l; gzip -k list; gunzip -c list.gz | wc -c
-grep -c a list; diff list x/list && cmp list x/list; stat -c %s list; touch -d 2020-01-01 list; chmod 600 list; du -s x > /dev/null
-date -u -d @0 +%Y; seq 3 | paste -sd+ ; (sleep 0.01 & wait); timeout 5 true; nice true; mktemp > /dev/null; head -c 3 list | od -c > /dev/null
+grep -c a list; diff list x/list && cmp list x/list; stat -c %s list; touch -d 2020-01-01 list
+chmod 600 list; du -s x > /dev/null
+date -u -d @0 +%Y; seq 3 | paste -sd+ ; (sleep 0.01 & wait)
+timeout 5 true; nice true; mktemp > /dev/null; head -c 3 list | od -c > /dev/null
 trap 'echo trapped' USR1; kill -USR1 $$; echo "$(( 1 + 1 )) $(cat <<< here)"
 cat <(echo substituted); flock list true; nproc > /dev/null; uname > /dev/null; id -u > /dev/null
 """

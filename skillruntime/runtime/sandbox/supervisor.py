@@ -19,6 +19,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -44,6 +45,7 @@ from skillruntime.runtime.sandbox.without_links import (
     is_inside,
     open_without_links,
     open_writable,
+    used_bytes,
 )
 
 __all__ = ["serve"]
@@ -53,6 +55,7 @@ ENDING = 5.0
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 36, 4, 22
 _SECCOMP_MODE_FILTER = 2
+_BETWEEN_LOOKS = 0.05  # seconds between two looks at how much a command has written
 _WAITING = 2  # supervisors that wait for a command
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 # Python ignores the first two, and an ignored signal stays ignored after execve(2).
@@ -190,12 +193,19 @@ class _Run:
         self.user = None if self.guest is None else self.guest.user
         self.group = group if self.level != "none" else None
         self.opened: dict[str, int] = {}  # what the command may write, at the level of Landlock
+        self.measured: list[int] = []
+        self.most = 0.0
+        self.is_full = False
 
     def to_end(self) -> dict[str, Any]:
         if self.group is not None:
             self.group.limit(self.limits["memory"])
         if self.level == "landlock":
             self.opened = {path: open_writable(path) for path in self.asked["bound"]}
+        # Opened now: the command could move another directory to its place.
+        self.measured = [_listable(open_writable(path)) for path in self.asked["measured"]]
+        if self.measured:
+            self.most = self._used() + self.limits["workspace"]
         started = time.time() - 1  # the times of files are those of the last tick, some milliseconds ago
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
         if self.user is not None:
@@ -203,7 +213,7 @@ class _Run:
             give_back_files([at for path, at in self.opened.items() if path != own], self.user, started)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
-        return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds}
+        return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds, "full": self.is_full}
 
     # Landlock, and no confinement at all.
 
@@ -357,15 +367,42 @@ class _Run:
         """Return how *child* ended, having killed it if the host closed its end first."""
         # A descriptor instead of the number, which the kernel may give to another process once this one is reaped.
         ended = os.pidfd_open(child)
-        ready, _, _ = select.select([ended, self.control], [], [])
+        pause = _BETWEEN_LOOKS if self.most else None
+        while not (ready := select.select([ended, self.control], [], [], pause)[0]):
+            before = time.monotonic()
+            if self._used() > self.most:
+                self.is_full = True
+                break
+            # Looking takes a sixth of one processor at most.
+            pause = max(_BETWEEN_LOOKS, 5 * (time.monotonic() - before))
         if ended not in ready:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         os.close(ended)
         return os.waitstatus_to_exitcode(status)
 
+    def _used(self) -> float:
+        """Return how many bytes the command's directories take, with the files that it removed and still has open."""
+        total = sum(map(used_bytes, map(os.dup, self.measured)))
+        for process in descendants() if self.measured else ():
+            with suppress(OSError), os.scandir(f"/proc/{process}/fd") as descriptors:
+                for each in descriptors:
+                    with suppress(OSError):
+                        status = each.stat()
+                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                            total += status.st_blocks * 512
+        return total
+
 
 _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
+
+
+def _listable(path: int) -> int:
+    """Return a descriptor that lists the directory of *path*, which was opened with O_PATH; close *path*."""
+    try:
+        return os.open(f"/proc/self/fd/{path}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(path)
 
 
 def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
