@@ -130,7 +130,9 @@ class Workspace:
             return _copied_whole(source, Path(destination))
 
     def close(self) -> None:
-        """Remove the temporary directory, if there is one; the host's own stays."""
+        """Remove the temporary directories, if there are some; the host's own stays."""
+        while self.own:
+            self.own.popitem()[1].files.close()
         if self._removal is not None:
             self._removal()
             self._removal = None

@@ -74,7 +74,10 @@ class Places:
 
     def runtime(self, catalog: SkillCatalog, level: str, **options: Any) -> SkillRuntime:
         return SkillRuntime(
-            catalog, approve=lambda request: True, sandbox=level, **{"workspace": self.workspace, **options}
+            catalog,
+            approve=lambda request: True,
+            sandbox=level,
+            **{"workspace": self.workspace, "shared_workspace": True, **options},
         )
 
     def is_untouched(self) -> bool:

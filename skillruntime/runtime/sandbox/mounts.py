@@ -1,9 +1,9 @@
-"""Put the paths of a command where an unprivileged user reaches them, in a mount namespace of its own.
+"""Let another user reach the paths of a command, in a mount namespace of its own.
 
-A root host runs bubblewrap as a fresh user. That user cannot enter /root, where the interpreter may be, and does not
-own the workspace. Each path is mounted a second time, below one directory, and with the owner of the path shown as the
-fresh user (an idmapped mount, mount_setattr(2), Linux 5.12): the script writes as itself, and the files belong to the
-host.
+A root host runs each command as a fresh user. That user cannot enter /root, where the interpreter may be, and does not
+own the workspace. So a directory on the way that is closed to it is covered, and the path is mounted there again; what
+the command may write is mounted with its owner shown as the fresh user (an idmapped mount, mount_setattr(2), Linux
+5.12): the script writes as itself, and the files belong to the host.
 """
 
 from __future__ import annotations
@@ -21,26 +21,21 @@ from typing import NamedTuple
 from skillruntime.runtime.sandbox.users import unused_user
 from skillruntime.runtime.sandbox.without_links import is_inside, open_without_links, open_writable
 
-__all__ = ["Guest", "stage_mounts"]
+__all__ = ["Guest", "mount_for"]
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0o2000000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
-_MOUNT_ATTR_IDMAP, _READ_ONLY = 0x00100000, 0b111  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
+_MOUNT_ATTR_IDMAP = 0x00100000
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
-_MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 0x4000, 1 << 18, 2, 4, 8
+_MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 2, 4
 _MNT_DETACH = 2
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# Always there, and nothing below it is ever given to a script: the directory that the staged paths hide.
-_STAGE = "/sys"
-# Readable by every user: a second mount of them would only lengthen the table of mounts.
-_SHARED_ROOTS = ("/usr/", "/lib", "/bin", "/sbin", "/etc/", "/proc/", "/sys/", "/dev/", "/nix/", "/opt/")
 
-
+# Not a dataclass, here and in `control_groups`: that module brings `inspect` with it, a third of what is loaded.
 class Guest(NamedTuple):
     """The user that a root host becomes for one command, and a user namespace in which root is that user."""
 
@@ -56,112 +51,92 @@ class Guest(NamedTuple):
         try:
             return cls(user, _user_namespace((0, 0), user))
         except OSError:
-            return cls(user, -1)  # without namespaces only Landlock is left, which mounts nothing
+            return cls(user, -1)  # `mount_for` says what is missing
 
 
-def stage_mounts(
-    readable: Iterable[str], writable: Collection[str], trees: Iterable[str], guest: Guest
-) -> tuple[dict[str, str], str]:
-    """Return where *guest* finds each path, and a root directory with devices and *trees*, which are read-only.
+def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) -> None:
+    """Make *guest* reach the *readable* paths and own the *writable* ones, in a mount namespace of this process alone.
 
-    This process moves into a mount namespace of its own. No part of a *writable* path may be a link.
+    No part of a *writable* path may be a link, nor of a readable path inside one.
 
     Raises:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
     """
-    # In the process of one command alone: the host keeps its own view of the file system.
-    _checked(_libc.unshare(_CLONE_NEWNS), "make a mount namespace")
+    _checked(_libc.unshare(_CLONE_NEWNS), "make a mount namespace: run the host as an unprivileged user")
     # Private first: a mount must not spread to the host, which systemd would otherwise make it do.
     _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make its mounts private")
-    # Of the usual owner it was made before there was a command; one of another owner costs a fork.
+    # bubblewrap reads the whole table of mounts for each path that it binds, and a host with control groups has most of
+    # its mounts there. Refused in a container that may not undo a mount: then it is only slower.
+    _libc.umount2(b"/sys/fs/cgroup", _MNT_DETACH)
     namespaces = {(0, 0): guest.namespace}
-    # Every path is opened before anything is mounted: the stage would hide what lies below it.
-    places: list[tuple[int, str, bool]] = []
-    staged = {path: path for path in readable}
-    named = [path for path in staged if not f"{path}/".startswith(_SHARED_ROOTS)]
-    # Opened here: a descriptor of the namespace that this process has left cannot be cloned.
-    opened = [
-        *((path, _opened(path, without_links=is_inside(path, writable))) for path in named),
-        *((path, open_writable(path)) for path in writable),
-    ]
-    for path, descriptor in opened:
+    trees = []
+    covered = set()
+    # Every path is opened before anything is mounted: a cover would hide what lies below it.
+    for path in sorted({*readable, *writable}, key=lambda path: path.count("/")):
+        cover = _closed_above(path)
+        if cover is None and path not in writable:
+            continue
+        descriptor = open_writable(path) if path in writable else _opened(path, writable)
         if descriptor is None:
-            del staged[path]
-        else:
-            staged[path] = f"{_STAGE}/{len(places)}"
-            is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-            places.append((_open_tree(path, descriptor, namespaces, guest), staged[path], is_directory))
-    root = f"{_STAGE}/root"
-    devices = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in _DEVICES]
-    places += [(_clone(path, descriptor), root + path, False) for path, descriptor in devices]
-    for path in sorted(trees, key=lambda path: path.count("/")):
-        if (descriptor := _opened(path)) is not None:
-            is_shared = f"{path}/".startswith(_SHARED_ROOTS)
-            tree = _clone(path, descriptor) if is_shared else _open_tree(path, descriptor, namespaces, guest)
-            _set_attributes(tree, _READ_ONLY, 0, _AT_RECURSIVE, f"make {path} read-only")
-            places.append((tree, root + path, True))
-    # bubblewrap reads the whole table of mounts after each path that it binds, and a host with control groups has most
-    # of its mounts below this directory. Refused in a container that may not undo a mount: then it is only hidden.
-    _libc.umount2(_STAGE.encode(), _MNT_DETACH)
-    flags = _MS_NOSUID | _MS_NODEV
-    _checked(_libc.mount(b"tmpfs", _STAGE.encode(), b"tmpfs", flags, b"mode=0755,size=1m"), "mount a tmpfs")
-    _make_directory(f"{root}/dev/pts", guest)
-    data = b"newinstance,ptmxmode=0666,mode=620"  # terminals of its own, as bubblewrap would make them
-    flags = _MS_NOSUID | _MS_NOEXEC
-    _checked(_libc.mount(b"devpts", f"{root}/dev/pts".encode(), b"devpts", flags, data), "mount a devpts")
-    for tree, target, is_directory in places:
+            continue
+        tree = _clone(path, descriptor)
+        is_directory = stat.S_ISDIR(os.fstat(tree).st_mode)
+        if path in writable:
+            _show_owner(path, tree, guest.user, namespaces)
+        trees.append((path, tree, is_directory))
+        covered.update([] if cover is None else [cover])
+    for cover in sorted(covered):
+        flags = _MS_NOSUID | _MS_NODEV
+        _checked(_libc.mount(b"tmpfs", cover.encode(), b"tmpfs", flags, b"mode=0755,size=1m"), f"cover {cover}")
+    for path, tree, is_directory in trees:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if is_directory:
-            _make_directory(target, guest)
+            target.mkdir(exist_ok=True)
         else:
-            os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
-        _checked(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH), target)
+            target.touch()
+        _checked(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, path.encode(), _MOVE_MOUNT_F_EMPTY_PATH), f"mount {path}")
         os.close(tree)
-    return staged, root
 
 
-def _opened(path: str, *, without_links: bool = False) -> int | None:
+def _opened(path: str, writable: Collection[str]) -> int | None:
     """Return a descriptor of *path*; None where it is not there, or is a link that a script may have made."""
     try:
-        return open_without_links(path) if without_links else os.open(path, os.O_PATH | os.O_CLOEXEC)
+        return open_without_links(path) if is_inside(path, writable) else os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):
             return None
         raise
 
 
-def _make_directory(path: str, guest: Guest) -> None:
-    """Make *path* and what is missing above it; as *guest*, because bubblewrap makes other directories beside it."""
-    if not os.path.isdir(path):  # noqa: PTH112 - here and below, pathlib would take longer than the system calls
-        _make_directory(os.path.dirname(path), guest)  # noqa: PTH120
-        os.mkdir(path, 0o755)  # noqa: PTH102
-        os.chown(path, guest.user, guest.user)
+def _closed_above(path: str) -> str | None:
+    """Return the first directory on the way to *path* that other users cannot enter."""
+    for directory in reversed(Path(path).parents):
+        if not directory.exists() or not directory.stat().st_mode & 0o001:
+            return str(directory)
+    return None
 
 
-def _open_tree(path: str, descriptor: int, namespaces: dict[tuple[int, int], int], guest: Guest) -> int:
-    """Return a second mount of *descriptor*, which is that of *path*, in which *guest* is its owner; close it."""
-    status = os.fstat(descriptor)
+def _show_owner(path: str, tree: int, user: int, namespaces: dict[tuple[int, int], int]) -> None:
+    """Show the owner of *tree* as *user*, and *user* as that owner."""
+    status = os.fstat(tree)
     owner = (status.st_uid, status.st_gid)
     if owner not in namespaces:
-        namespaces[owner] = _user_namespace(owner, guest.user)
-    tree = _clone(path, descriptor)
+        namespaces[owner] = _user_namespace(owner, user)
+    # struct mount_attr of linux/mount.h: attr_set, attr_clr, propagation, userns_fd
+    words = struct.pack("=4Q", _MOUNT_ATTR_IDMAP, 0, 0, namespaces[owner])
     advice = "run the host as an unprivileged user, or use another file system"
-    _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, f"show {path} with another owner; {advice}")
-    return tree
+    result = _syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, words, ctypes.c_size_t(len(words)))
+    _checked(result, f"show {path} with another owner; {advice}")
 
 
 def _clone(path: str, descriptor: int) -> int:
+    """Return a second mount of *descriptor*, which is that of *path*; close it."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
     try:
         return _checked(_syscall(_OPEN_TREE, descriptor, b"", flags), f"mount {path} a second time")
     finally:
         os.close(descriptor)
-
-
-def _set_attributes(tree: int, attributes: int, namespace: int, recursive: int, what: str) -> None:
-    # struct mount_attr of linux/mount.h: attr_set, attr_clr, propagation, userns_fd
-    words = struct.pack("=4Q", attributes, 0, 0, namespace)
-    size = ctypes.c_size_t(len(words))
-    _checked(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | recursive, words, size), what)
 
 
 def _user_namespace(owner: tuple[int, int], user: int) -> int:

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillruntime.runtime.sandbox import landlock
-from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options, trees_of_root
+from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options
 from skillruntime.runtime.sandbox.control_groups import ControlGroup, write_setting
-from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
+from skillruntime.runtime.sandbox.mounts import Guest, mount_for
 from skillruntime.runtime.sandbox.processes import descendants, threads_of
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
 from skillruntime.runtime.sandbox.users import (
@@ -38,7 +38,6 @@ from skillruntime.runtime.sandbox.users import (
     become_root_again,
     drop_capabilities,
     drop_privileges,
-    give_back_files,
 )
 from skillruntime.runtime.sandbox.without_links import (
     WritablePathError,
@@ -192,7 +191,7 @@ class _Run:
         self.guest = guest if self.level != "none" else None
         self.user = None if self.guest is None else self.guest.user
         self.group = group if self.level != "none" else None
-        self.opened: dict[str, int] = {}  # what the command may write, at the level of Landlock
+        self.opened: dict[str, int] = {}  # what the command may write
         self.measured: list[int] = []
         self.most = 0.0
         self.is_full = False
@@ -200,17 +199,15 @@ class _Run:
     def to_end(self) -> dict[str, Any]:
         if self.group is not None:
             self.group.limit(self.limits["memory"])
-        if self.level == "landlock":
-            self.opened = {path: open_writable(path) for path in self.asked["bound"]}
         # Opened now: the command could move another directory to its place.
         self.measured = [_listable(open_writable(path)) for path in self.asked["measured"]]
         if self.measured:
             self.most = self._used() + self.limits["workspace"]
-        started = time.time() - 1  # the times of files are those of the last tick, some milliseconds ago
+        if self.guest is not None:
+            mount_for(self.guest, (*self.asked["readable"], *self.asked["skills"]), self.asked["bound"])
+        if self.level != "none":
+            self.opened = {path: open_writable(path) for path in self.asked["bound"]}
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
-        if self.user is not None:
-            own = self.asked["environment"].get("TMPDIR")  # which is only removed, and root may do that
-            give_back_files([at for path, at in self.opened.items() if path != own], self.user, started)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds, "full": self.is_full}
@@ -237,9 +234,8 @@ class _Run:
             # Without its own user, the limit counts every process of the host's user: allow that many more.
             already = 0 if self.user is not None else threads_of(os.getuid())
             _limit(0, self.limits, self.limits["processes"] + already)
-            if self.user is not None:
-                # The workspace and a Python below /root belong to root: Landlock says which of them it reaches.
-                drop_privileges(self.user, keep_file_access=True)
+            if self.guest is not None:
+                drop_privileges(self.guest.user)
             else:
                 drop_capabilities()
             # What lies in a writable directory is readable with it, and could be a link out of it by now.
@@ -250,7 +246,10 @@ class _Run:
             hidden = [landlock.paths_without(Path(root), "__pycache__") for root in skills]
             landlock.restrict(
                 [*readable, "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
-                [*self.opened.values(), *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
+                [
+                    *self.opened.values(),
+                    *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES),
+                ],
                 [path for _, listed in hidden for path in listed],
                 network=self.asked["network"],
                 abi=abi,
@@ -328,21 +327,16 @@ class _Run:
             for at, names, _ in os.walk(root)
             if "__pycache__" in names
         ]
-        bound, paths = self.asked["bound"], (*self.asked["readable"], *self.asked["skills"])
-        sources, opened, root = {path: path for path in paths}, {}, None
-        # This process itself changes its mounts and its user, because it serves one command: another copy of Python
-        # that does so before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
-        if self.guest is not None:
-            trees = trees_of_root(self.asked)
-            sources, root = stage_mounts(sources.keys() - trees, bound, trees, self.guest)
-            become_for_now(self.guest.user)
-        else:
-            opened = {path: open_writable(path) for path in bound}
-            for path in [path for path in sources if is_inside(path, bound)]:
-                del sources[path]
+        opened = dict(self.opened)
+        for path in (*self.asked["readable"], *self.asked["skills"]):
+            if is_inside(path, self.asked["bound"]):
                 with suppress(OSError):
                     opened[path] = open_without_links(path)
-        arguments = bubblewrap_arguments(self.asked, sources, opened, compiled, root)
+        # This process itself changes its user, because it serves one command: another copy of Python that does so
+        # before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
+        if self.guest is not None:
+            become_for_now(self.guest.user)
+        arguments = bubblewrap_arguments(self.asked, opened, compiled)
         filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
         users = _memory_file(_PASSWD)
         options = [
@@ -472,7 +466,7 @@ def _kill_user(user: int) -> None:
     child = os.fork()
     if child == 0:
         try:
-            drop_privileges(user, keep_file_access=False)
+            drop_privileges(user)
             os.kill(-1, signal.SIGKILL)  # this process is not among them (kill(2))
         finally:
             os._exit(0)
