@@ -27,10 +27,9 @@ from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWork
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
-from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
+from skillruntime.runtime.error_responses import data_of, read_reported, repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.grants import Grants, granted_to
-from skillruntime.runtime.reported_status import data_of, read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
 from skillruntime.runtime.workspace import Workspace

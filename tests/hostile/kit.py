@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from skillruntime.runtime.sandbox.processes import descendants
+from skillruntime.runtime.sandbox.supervisor import descendants
 from skillruntime.runtime.temporary import remove_tree
 from tests.hostile.cases import CANARY, Case, World, open_world, skill_text
 from tests.hostile.schemas import schema_cases

@@ -303,33 +303,6 @@ async def test_node_runs(level: str, workspace: Path) -> None:
     assert finished.stdout == b"4\n", finished.stderr
 
 
-async def test_compiled_files_of_the_skill_are_not_run(level: str, tmp_path: Path, workspace: Path) -> None:
-    """A forged .pyc next to a harmless source: the source is what was approved, and what runs."""
-    skill = tmp_path / "skill"
-    skill.mkdir()
-    (skill / "words.py").write_text("WORD = 'forged'\n")
-    import py_compile
-
-    py_compile.compile(str(skill / "words.py"))
-    before = (skill / "words.py").stat()
-    (skill / "words.py").write_text("WORD = 'honest'\n")
-    os.utime(skill / "words.py", ns=(before.st_atime_ns, before.st_mtime_ns))
-    (skill / "run.py").write_text("import words\nprint(words.WORD)\n")
-    sandbox = await open_sandbox(level)
-
-    finished = await sandbox.run(
-        SandboxCommand(
-            (sys.executable, str(skill / "run.py")),
-            workspace,
-            skills=(skill,),
-            readable=interpreter_paths(sys.executable),
-            writable=(workspace,),
-        )
-    )
-
-    assert finished.stdout == b"honest\n", finished.stderr
-
-
 async def test_network_is_granted_only_when_asked_for(level: str, workspace: Path) -> None:
     """With `network` a connection to the machine itself works; without it, none does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -20,11 +20,10 @@ def prepare_options(*, network: bool) -> None:
         _resolved(str(path))
 
 
-def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int], hidden: list[str]) -> list[str]:
+def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[str]:
     """Return the options that describe the sandbox's files and namespaces.
 
-    *opened* has the descriptors of the paths that a script may write, and of the readable ones among them; *hidden* are
-    directories that appear empty.
+    *opened* has the descriptors of the paths that a script may write, and of the readable ones among them.
     """
     arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += [] if asked["network"] else ["--unshare-net"]
@@ -42,8 +41,6 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int], hidden: 
     # (since 0.10, and in what distributions repaired for CVE-2024-42472).
     for path in asked["bound"]:
         arguments += ["--bind-fd", str(opened[path]), path]
-    for name, path in asked["links"].items():
-        arguments += ["--symlink", path, name]
     # What is inside a writable directory and could not be opened is a link that a script made.
     named = {*asked["readable"], *asked["skills"]}
     read_only = [path for path in named if path in opened or not is_inside(path, asked["bound"])]
@@ -52,9 +49,6 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int], hidden: 
             arguments += ["--ro-bind-fd", str(opened[path]), path]
         else:
             arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", path, path]
-    for path in hidden:
-        # A .pyc next to the source would run in its place, and is not what was read and approved.
-        arguments += ["--size", "4096", "--tmpfs", path]
     arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
     return arguments
 

@@ -31,7 +31,6 @@ STDERR_LIMIT = 64 * 1024
 """How many of the last bytes on stderr are kept."""
 
 _CHUNK = 64 * 1024
-_RETRY = 0.01  # seconds
 _ENDING = 10.0  # seconds, at most, for the supervisor to end a command: twice what it allows itself
 
 
@@ -76,7 +75,7 @@ class LocalSandbox:
                 temporary = Path("/tmp")
             if self._level != "none":
                 command = with_private_directories(command, temporary)
-            control, stdout, stderr = await self._started(command, ours)
+            control, stdout, stderr = self._start(command, ours)
             conversation = _Conversation(command, control, stdout, stderr)
             try:
                 async with anyio.create_task_group() as tasks:
@@ -108,21 +107,6 @@ class LocalSandbox:
             report["cpu_seconds"],
             report["full"],
         )
-
-    async def _started(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
-        """Return what `_start` does; of many commands at once, some wait until the launcher has taken others."""
-        while True:
-            with ExitStack() as kept:
-                try:
-                    found = self._start(command, kept)
-                except OSError as error:
-                    # The kernel limits how many descriptors of a user, root excepted, are on their way (unix(7)).
-                    if error.errno != errno.ETOOMANYREFS:
-                        raise
-                else:
-                    ours.enter_context(kept.pop_all())
-                    return found
-            await anyio.sleep(_RETRY)
 
     def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
         """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
@@ -161,7 +145,6 @@ class LocalSandbox:
             "writable": [str(path) for path in command.writable],
             "measured": self._measured(command),
             "bound": outermost([str(path) for path in command.writable]),
-            "links": {str(name): str(path) for name, path in command.links.items()},
             "limits": _limits(command.limits),
             "network": command.network,
         }
@@ -324,9 +307,7 @@ class _Launcher:
                 ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
                 try:
                     self._socket.sendmsg([b"r"], ancillary)
-                except OSError as error:
-                    if error.errno == errno.ETOOMANYREFS:
-                        raise
+                except OSError:
                     self.close()  # it was killed; another is started once
                     if attempt == 2:
                         raise

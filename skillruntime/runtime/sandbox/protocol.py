@@ -52,10 +52,10 @@ class SandboxCommand:
 
     ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets included; it never becomes part
     of another process's argv. ``directory`` is where the command starts. ``writable``, ``readable`` and ``skills`` are
-    absolute paths; of ``skills``, which are readable too, the compiled files (``__pycache__``) are hidden.
+    absolute paths; ``skills`` are readable too.
 
     No part of a path in ``writable`` may be a link: a script of an earlier command could have made it, so a sandbox
-    follows none and does not start the command then. ``links`` are further names of those paths, for the command.
+    follows none and does not start the command then.
     """
 
     argv: tuple[str, ...]
@@ -68,7 +68,6 @@ class SandboxCommand:
     limits: Limits = DEFAULT_LIMITS
     network: bool = False
     on_stderr: Callable[[bytes], object] | None = field(default=None, repr=False)
-    links: Mapping[Path, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

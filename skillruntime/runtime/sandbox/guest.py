@@ -1,9 +1,12 @@
-"""Let another user reach the paths of a command, in a mount namespace of its own.
+"""The user that a root host becomes before it runs a command, and how that user reaches the command's paths.
 
-A root host runs each command as a fresh user. That user cannot enter /root, where the interpreter may be, and does not
-own the workspace. So a directory on the way that is closed to it is covered, and the path is mounted there again; what
-the command may write is mounted with its owner shown as the fresh user (an idmapped mount, mount_setattr(2), Linux
-5.12): the script writes as itself, and the files belong to the host.
+RLIMIT_NPROC does not bind root, and root may signal, trace and read whatever the other layers allow. So each command
+runs as an id that no one else has, which also makes its processes countable and killable at once.
+
+That user cannot enter /root, where the interpreter may be, and does not own the workspace. So, in a mount namespace of
+the command, a directory on the way that is closed to it is covered, and the path is mounted there again; what the
+command may write is mounted with its owner shown as the fresh user (an idmapped mount, mount_setattr(2), Linux 5.12):
+the script writes as itself, and the files belong to the host.
 """
 
 from __future__ import annotations
@@ -18,10 +21,16 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from skillruntime.runtime.sandbox.users import unused_user
 from skillruntime.runtime.sandbox.without_links import is_inside, open_without_links, open_writable
 
-__all__ = ["Guest", "mount_for"]
+__all__ = [
+    "Guest",
+    "become_for_now",
+    "become_root_again",
+    "drop_capabilities",
+    "drop_privileges",
+    "mount_for",
+]
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
@@ -32,6 +41,10 @@ _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 2, 4
 _MNT_DETACH = 2
 
+# Ids that systemd's table of assignments (UIDS-GIDS.md) leaves unused.
+_FIRST, _COUNT = 1_879_048_192, 268_435_456
+_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED = 28, 0b11
+_CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -45,7 +58,7 @@ class Guest(NamedTuple):
     @classmethod
     def create(cls) -> Guest | None:
         """Return a user that no one else has; None where there is no other user."""
-        user = unused_user()
+        user = _unused_user()
         if user is None:
             return None
         try:
@@ -173,3 +186,47 @@ def _checked(result: int, what: str) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"the kernel refused to {what}: {os.strerror(number)}")
     return result
+
+
+def _unused_user() -> int | None:
+    """Return the id for one command: a random unused one, or a high one where a container maps only some.
+
+    None where there is no other: the root of a user namespace that maps a single user is an unprivileged user outside.
+    """
+    # Random, not counted up: two hosts on one machine do not ask each other.
+    wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
+    lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
+    ranges = [(int(words[0]), int(words[2])) for words in (line.split() for line in lines)]
+    if any(first <= wanted < first + count for first, count in ranges):
+        return wanted
+    first, count = max(ranges, key=lambda item: item[1])
+    if count < 2:
+        return None
+    return first + count - 1 - int.from_bytes(os.urandom(2), "little") % min(count // 2, 4096)
+
+
+def drop_privileges(user: int) -> None:
+    """Become *user* and its group for good, without capabilities."""
+    # Groups first: afterwards the right to change them is gone.
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def become_for_now(user: int) -> None:
+    """Become *user* and its group, as what this process starts then is for good: execve(2) forgets the saved user."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, 0)
+
+
+def become_root_again() -> None:
+    """Return to root after `become_for_now`."""
+    os.setresuid(0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this process, and those that execve would give to root of a user namespace."""
+    _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)  # refused where there is nothing to give up
+    if _libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)):
+        raise OSError(ctypes.get_errno(), "the capabilities of the host cannot be dropped")
