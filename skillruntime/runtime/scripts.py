@@ -148,10 +148,7 @@ class ScriptRunner:
             _log.debug("%s wrote to stderr:\n%s", context.name, said.text())
         self._refuse_excess(finished, said)
         if finished.exit_code != 0:
-            # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
-            if line is not None:
-                _refuse_usage(finished.exit_code, said.text(), line)
-            self._refuse_failure(finished, said, script, self._withheld(variables))
+            self._refuse_failure(finished, said, script, self._withheld(variables), line)
         return parse_json_output(finished, said) if line is None else parse_text_output(finished.stdout)
 
     def _command(
@@ -249,7 +246,12 @@ class ScriptRunner:
                 suggested_action="Ask for less at once; the host can set SkillRuntime(script_limits=...)",
             )
 
-    def _refuse_failure(self, finished: Finished, said: Said, script: Path, withheld: list[str]) -> NoReturn:
+    def _refuse_failure(
+        self, finished: Finished, said: Said, script: Path, withheld: list[str], line: CommandLine | None
+    ) -> NoReturn:
+        # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
+        if line is not None:
+            _refuse_usage(finished.exit_code, said.text(), line)
         if reported := reported_failure(finished.stdout):
             raise ReportedFailureError(reported)
         _refuse_missing_module(finished, said, script)

@@ -29,7 +29,7 @@ from tests.hostile.schemas import schema_cases
 from tests.hostile.scripts import script_cases
 from tests.hostile.texts import FORGED, text_cases
 
-__all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "run_case", "write_cases"]
+__all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "attacks_page", "run_case", "write_cases"]
 
 SECONDS = 5.0
 """How long the loader may take for a case, its deadline of 2 seconds for a script included."""
@@ -72,6 +72,25 @@ def write_cases(directory: Path) -> Path:
     manifest = directory / "manifest.json"
     manifest.write_text(json.dumps([case.to_dict() for case in cases], indent=2) + "\n", "utf-8")
     return manifest
+
+
+_PAGE = """# Every attack
+
+This page is generated: `python -m tests.hostile --page`.
+Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, at both levels of the [sandbox](security.md).
+No case damages a machine whose loader contains nothing: settings are opened for writing and left alone, a mount is undone at once, the fork bomb stops at 512 processes.
+"""
+_TITLES = {"script": "Scripts", "skill": "Skills: text, contracts, files", "schema": "Schemas and payloads"}
+
+
+def attacks_page() -> str:
+    """Return the page of the documentation that lists every case."""
+    lines = [_PAGE.format(seconds=SECONDS, memory=MEMORY // 1024**2)]
+    for kind, title in _TITLES.items():
+        lines += [f"## {title}\n", "| case | attack | must happen |", "|---|---|---|"]
+        lines += [f"| `{each.name}` | {each.attack} | {each.expected} |" for each in all_cases() if each.kind == kind]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memory: int = MEMORY) -> Verdict:
