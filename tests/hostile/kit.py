@@ -77,8 +77,9 @@ def write_cases(directory: Path) -> Path:
 _PAGE = """# Every attack
 
 This page is generated: `python -m tests.hostile --page`.
-Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, at both levels of the [sandbox](security.md).
-No case damages a machine whose loader contains nothing: settings are opened for writing and left alone, a mount is undone at once, the fork bomb stops at 512 processes.
+Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, at both levels of the sandbox.
+No case damages a machine whose loader contains nothing: settings are opened for writing and left alone.
+A mount is undone at once, and the fork bomb stops at 512 processes.
 """
 _TITLES = {"script": "Scripts", "skill": "Skills: text, contracts, files", "schema": "Schemas and payloads"}
 
