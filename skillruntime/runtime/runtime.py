@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
@@ -20,8 +20,7 @@ from skillruntime.contract.coercion.policy import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
-from skillruntime.runtime.approval import Approval, Approve, not_trusted
-from skillruntime.runtime.approved_run import run_approved
+from skillruntime.runtime.approval import Approval, Approve, not_trusted, run_approved
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWorkspace, call_metadata, require_seconds
 from skillruntime.runtime.call_options import CallOptions
@@ -47,6 +46,11 @@ __all__ = ["Approval", "SkillRuntime"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
+
+# For the overloads below: what `skill` makes of a coroutine function gives what the coroutine returns.
+_Async = FunctionSkill[..., Coroutine[Any, Any, _Result]]
+_Plain = FunctionSkill[..., _Result]
+_Session: TypeAlias = "SkillSession | None"
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may run if neither the caller nor the contract sets a timeout."""
@@ -260,27 +264,17 @@ class SkillRuntime:
 
     @overload
     async def call(
-        self,
-        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Async[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     async def call(
-        self,
-        name: FunctionSkill[..., _Result],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Plain[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     async def call(
-        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse: ...
 
     async def call(
@@ -314,27 +308,17 @@ class SkillRuntime:
 
     @overload
     def call_sync(
-        self,
-        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Async[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     def call_sync(
-        self,
-        name: FunctionSkill[..., _Result],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Plain[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     def call_sync(
-        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse: ...
 
     def call_sync(

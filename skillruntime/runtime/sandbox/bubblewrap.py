@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ __all__ = ["bubblewrap_arguments", "prepare_options"]
 def prepare_options(*, network: bool) -> None:
     """Look up what is the same for every command; each supervisor is then a copy of a process that knows it."""
     _system_directories()
-    for path in system_paths(namespaces=True, network=network):
-        _resolved(str(path))
+    system_paths(namespaces=True, network=network)
 
 
 def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[str]:
@@ -48,31 +46,9 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
         if path in opened:
             arguments += ["--ro-bind-fd", str(opened[path]), path]
         else:
-            arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", path, path]
+            arguments += ["--ro-bind-try", path, path]
     arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
     return arguments
-
-
-def _of_etc(path: str) -> list[str]:
-    """Return the option that shows *path*: a link below /usr as a link, another file as a copy, a directory bound."""
-    # What can do without a mount does.
-    target = _resolved(path)
-    if target.startswith("/usr/"):
-        return ["--symlink", target, path]
-    try:
-        if not Path(target).is_file():
-            return ["--ro-bind-try", path, path]
-        # Opened as the user of the command, which may not read every file of the host.
-        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    os.set_inheritable(descriptor, True)
-    return ["--perms", "0444", "--file", str(descriptor), path]
-
-
-@cache
-def _resolved(path: str) -> str:
-    return os.path.realpath(path)
 
 
 @cache

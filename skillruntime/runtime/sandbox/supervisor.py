@@ -94,8 +94,8 @@ class _Launcher:
         while True:
             if os.geteuid() == 0 and not self._guests:  # before the next request: it takes a process to make one
                 self._guests += filter(None, [Guest.create()])
-            ready, _, _ = select.select([self._requests, self._woken], [], [])
-            if self._requests in ready and not self._start():
+            ready, _, _ = select.select([self._requests.fileno(), self._woken], [], [])
+            if self._requests.fileno() in ready and not self._start():
                 while self._supervisors:  # the host closed its end, and that ends every supervisor
                     self._reap(block=True)
                 sys.exit(0)
