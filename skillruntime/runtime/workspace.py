@@ -140,7 +140,7 @@ class Workspace:
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what tells one state of a file from another."""
+    """Return the values that differ between two states of a file."""
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 

@@ -293,7 +293,7 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("advise-host", "throws the memory of the host out", "return libc.syscall(440, os.getppid(), None, 0, 20, 0) >= 0 or libc.syscall(448, 0, 0) >= 0"),
     ("move-host", "moves the memory of the host", "return libc.syscall(279, world['host'], 0, None, None, None, 0) >= 0 or libc.syscall(256, world['host'], 1, b'a' * 8, b'a' * 8) >= 0"),
     ("survive-memory-shortage", "has the kernel end others before it", "open('/proc/self/oom_score_adj', 'w').write('-1000'); return open('/proc/self/oom_score_adj').read() == '-1000\\n'"),
-    ("map-users", "maps the users of its namespace anew", "open('/proc/self/uid_map', 'w').write('0 0 1'); return os.getuid() == 0"),
+    ("map-users", "maps the users of its namespace again", "open('/proc/self/uid_map', 'w').write('0 0 1'); return os.getuid() == 0"),
     ("open-machine", "opens the devices of the machine", "return [n for n in ('kvm', 'fuse', 'net/tun', 'vhost-net', 'console', 'tty0', 'loop-control', 'port', 'snapshot') if os.path.exists('/dev/' + n) and open('/dev/' + n, 'rb')]"),
     ("read-keys-of-kernel", "reads the lists of the kernel's keys, timers and modules", "return [n for n in ('keys', 'timer_list', 'kallsyms_all', 'slabinfo', 'vmallocinfo', 'kmsg') if os.access('/proc/' + n, 4) and open('/proc/' + n).read(1)]"),
     ("read-closed-library", "reads files below /usr that only root may read", "return [n for n in ('/usr/lib/cron.closed', '/usr/share/polkit-1/rules.d', '/usr/libexec/dbus.closed') if os.path.exists(n) and os.listdir(n)]"),

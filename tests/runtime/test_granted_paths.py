@@ -176,7 +176,7 @@ def test_a_workspace_inside_a_granted_directory_is_not_exchanged(places: Places,
 
 
 def test_a_link_that_the_host_grants_is_refused(places: Places, level: str) -> None:
-    """Nobody can tell it from one that a script made: the host names the directory that it leads to."""
+    """A script could have made it: the host names the directory that it leads to."""
     (places.base / "data").mkdir()
     link = places.base / "link"
     link.symlink_to("data")

@@ -185,7 +185,7 @@ class _Run:
         # Opened now: the command could move another directory to its place.
         self.measured = [_listable(open_writable(path)) for path in self.asked["measured"]]
         if self.measured:
-            self.most = self._used() + self.limits["workspace"]
+            self.most = sum(map(used_bytes, map(os.dup, self.measured))) + self.limits["workspace"]
         if self.guest is not None:
             mount_for(self.guest, self._readable(), self.asked["bound"])
         if self.level != "none":
