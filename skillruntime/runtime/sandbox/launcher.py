@@ -31,6 +31,7 @@ STDERR_LIMIT = 64 * 1024
 """How many of the last bytes on stderr are kept."""
 
 _CHUNK = 64 * 1024
+_RETRY = 0.01  # seconds
 _ENDING = 10.0  # seconds, at most, for the supervisor to end a command: twice what it allows itself
 
 
@@ -75,7 +76,7 @@ class LocalSandbox:
                 temporary = Path("/tmp")
             if self._level != "none":
                 command = with_private_directories(command, temporary)
-            control, stdout, stderr = self._start(command, ours)
+            control, stdout, stderr = await self._started(command, ours)
             conversation = _Conversation(command, control, stdout, stderr)
             try:
                 async with anyio.create_task_group() as tasks:
@@ -107,6 +108,21 @@ class LocalSandbox:
             report["cpu_seconds"],
             report["full"],
         )
+
+    async def _started(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
+        """Return what `_start` does; of many commands at once, some wait until the launcher has taken others."""
+        while True:
+            with ExitStack() as kept:
+                try:
+                    found = self._start(command, kept)
+                except OSError as error:
+                    # The kernel limits how many descriptors of a user, root excepted, are on their way (unix(7)).
+                    if error.errno != errno.ETOOMANYREFS:
+                        raise
+                else:
+                    ours.enter_context(kept.pop_all())
+                    return found
+            await anyio.sleep(_RETRY)
 
     def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
         """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
@@ -240,8 +256,6 @@ class _Conversation:
     async def read_stderr(self) -> None:
         while chunk := await _read(self._descriptors[1]):
             self.stderr += chunk
-            if self._command.on_stderr is not None:
-                self._command.on_stderr(chunk)
             if len(self.stderr) > 2 * STDERR_LIMIT:
                 del self.stderr[:-STDERR_LIMIT]
         del self.stderr[:-STDERR_LIMIT]
@@ -307,7 +321,9 @@ class _Launcher:
                 ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
                 try:
                     self._socket.sendmsg([b"r"], ancillary)
-                except OSError:
+                except OSError as error:
+                    if error.errno == errno.ETOOMANYREFS:
+                        raise
                     self.close()  # it was killed; another is started once
                     if attempt == 2:
                         raise

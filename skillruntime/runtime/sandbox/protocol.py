@@ -67,7 +67,6 @@ class SandboxCommand:
     writable: tuple[Path, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     network: bool = False
-    on_stderr: Callable[[bytes], object] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
