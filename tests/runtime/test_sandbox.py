@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,13 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
 
     assert len(places) == 4
     assert not any(Path(place, "made-here").exists() for place in places)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a closed file below /usr")
+async def test_a_closed_file_of_root_below_usr_stays_closed(level: str, workspace: Path) -> None:
+    """/usr is readable to every command, and the host could read this file."""
+    with tempfile.NamedTemporaryFile(dir="/usr/local/share") as closed:
+        assert await result_of(level, workspace, f"open({closed.name!r}).read()") == "PermissionError"
 
 
 async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
