@@ -52,6 +52,11 @@ def run(loaded: Loaded, skill: str, workspace: Path, seconds: float) -> str:
     return loaded.session.call_sync(skill, {}, timeout=seconds).to_json()
 
 
+def directory(loaded: Loaded, skill: str) -> Path:
+    """Return where the script of the skill works: not the workspace, which it cannot reach."""
+    return loaded.runtime.script_directory(skill, loaded.session)
+
+
 def succeeded(text: str) -> bool:
     """Return whether the envelope says that the call went well."""
     return '"status": "success"' in text or '"status":"success"' in text

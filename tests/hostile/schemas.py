@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from skillruntime.testing.hostile.cases import Case
+from tests.hostile.cases import Case
 
 __all__ = ["schema_cases"]
 

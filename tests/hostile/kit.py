@@ -22,14 +22,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from skillruntime.runtime.sandbox.processes import descendants
+from skillruntime.runtime.sandbox.supervisor import descendants
 from skillruntime.runtime.temporary import remove_tree
-from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
-from skillruntime.testing.hostile.schemas import schema_cases
-from skillruntime.testing.hostile.scripts import script_cases
-from skillruntime.testing.hostile.texts import FORGED, text_cases
+from tests.hostile.cases import CANARY, Case, World, open_world, skill_text
+from tests.hostile.schemas import schema_cases
+from tests.hostile.scripts import script_cases
+from tests.hostile.texts import FORGED, text_cases
 
-__all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "run_case", "write_cases"]
+__all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "attacks_page", "run_case", "write_cases"]
 
 SECONDS = 5.0
 """How long the loader may take for a case, its deadline of 2 seconds for a script included."""
@@ -74,12 +74,33 @@ def write_cases(directory: Path) -> Path:
     return manifest
 
 
+_PAGE = """# Every attack
+
+This page is generated: `python -m tests.hostile --page`.
+Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, at both levels of the sandbox.
+No case damages a machine whose loader contains nothing: settings are opened for writing and left alone.
+A mount is undone at once, and the fork bomb stops at 512 processes.
+"""
+_TITLES = {"script": "Scripts", "skill": "Skills: text, contracts, files", "schema": "Schemas and payloads"}
+
+
+def attacks_page() -> str:
+    """Return the page of the documentation that lists every case."""
+    lines = [_PAGE.format(seconds=SECONDS, memory=MEMORY // 1024**2)]
+    for kind, title in _TITLES.items():
+        lines += [f"## {title}\n", "| case | attack | must happen |", "|---|---|---|"]
+        lines += [f"| `{each.name}` | {each.attack} | {each.expected} |" for each in all_cases() if each.kind == kind]
+        lines.append("")
+    return "\n".join(lines)
+
+
 def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memory: int = MEMORY) -> Verdict:
     """Run *case* against *adapter* in a forked process and return the verdict.
 
     The adapter is a module with any of ``load(root)``, ``listing(loaded)``, ``instructions(loaded, skill)``,
     ``read(loaded, skill, path)``, ``run(loaded, skill, workspace, seconds)`` and ``accept(schema, payload)``. Each
-    returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*.
+    returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*. With
+    ``directory(loaded, skill)`` it says where a script works, if that is not the workspace.
     """
     # Made and removed here: a process that is killed at its deadline removes nothing.
     root = Path(tempfile.mkdtemp(prefix="hostile-")).resolve()
@@ -277,18 +298,21 @@ def _judge_script(
         with suppress(BlockingIOError):
             listener.accept() if listener.type == 1 else listener.recv(1)
             return "leaked", f"reached a socket of the host ({listener.family.name})"
-    held = world.workspace / "held"
+    place = adapter.directory(loaded, case.name) if hasattr(adapter, "directory") else world.workspace
+    if place != world.workspace and (stray := _stray(world.workspace)):
+        return "leaked", f"{stray!r} came into the workspace"
+    held = place / "held"
     if held.exists():
         with held.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return "leaked", "a process is still running"
-    for path in world.workspace.iterdir():
+    for path in place.iterdir():
         if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o6000:
             return "leaked", f"{path.name} would run as its owner"
     # Root may enter any directory, so the bits are looked at.
-    if world.workspace.stat().st_mode & 0o700 != 0o700:
+    if place.stat().st_mode & 0o700 != 0o700:
         return "leaked", "the workspace is closed"
     if case.expected.startswith("shown") and (hidden := _hidden_in(text)):
         return "leaked", f"the answer holds {hidden}"
@@ -298,6 +322,16 @@ def _judge_script(
     if refused and getattr(adapter, "succeeded", lambda text: False)(text):
         return "leaked", f"it was accepted: {text[:100]}"
     return "contained", text[:100]
+
+
+def _stray(workspace: Path) -> str:
+    """Return what an untrusted script brought into *workspace* beside plain files in a directory of its own."""
+    for path in sorted(workspace.rglob("*")):
+        parts = path.relative_to(workspace).parts
+        is_own = parts[0] == "skill-files" and not any(part.startswith(".") for part in parts)
+        if not is_own or path.is_symlink() or not (path.is_file() or path.is_dir()) or path.stat().st_mode & 0o6000:
+            return str(path)
+    return ""
 
 
 def _snapshot(world: World) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from skillruntime.testing.hostile.cases import Case, World, skill_text
+from tests.hostile.cases import Case, World, skill_text
 
 __all__ = ["FORGED", "text_cases"]
 

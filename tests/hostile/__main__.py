@@ -1,4 +1,4 @@
-"""``python -m skillruntime.testing.hostile``: run every hostile case against a loader and print a table."""
+"""``python -m tests.hostile``: run every hostile case against a loader and print a table."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from skillruntime.testing.hostile.kit import MEMORY, SECONDS, Verdict, all_cases, run_case, write_cases
+from tests.hostile.kit import MEMORY, SECONDS, Verdict, all_cases, attacks_page, run_case, write_cases
 
-_OWN = "skillruntime.testing.hostile.own"
+_OWN = "tests.hostile.own"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m skillruntime.testing.hostile", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--adapter", default=_OWN, metavar="MODULE", help=f"what is attacked (default: {_OWN})")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains TEXT")
     parser.add_argument("--write", type=Path, metavar="DIRECTORY", help="write the skills and their manifest, and stop")
+    parser.add_argument("--page", action="store_true", help="print docs/security-attacks.md, and stop")
     parser.add_argument("--all", action="store_true", help="show the contained cases too")
     options = parser.parse_args()
+    if options.page:
+        sys.stdout.write(attacks_page())
+        return 0
     if options.write is not None:
         sys.stdout.write(f"{write_cases(options.write)}\n")
         return 0

@@ -1,8 +1,8 @@
-"""Which declared dependencies are installed: `skillruntime/runtime/installed_packages.py`."""
+"""Which declared dependencies are installed: `skillruntime/runtime/readiness.py`."""
 
 from __future__ import annotations
 
-from skillruntime.runtime.installed_packages import missing_packages
+from skillruntime.runtime.readiness import missing_packages
 
 
 def test_a_version_that_does_not_fit_is_missing_too() -> None:
