@@ -67,14 +67,15 @@ class SkillToolset(BaseToolset):
         # The kit identifies a session by these three; an id alone may repeat between users.
         key = f"{session.app_name}\0{session.user_id}\0{session.id}"
         if key not in self._kept:
-            self._kept[key] = self._made()
+            self._kept[key] = self._made(key)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)[1].session.close()
         self._kept.move_to_end(key)
         return self._kept[key]
 
-    def _made(self) -> SkillTools:
-        return SkillTools(self._runtime, style=self._style, catalog_tokens=self._catalog_tokens)
+    def _made(self, key: str | None = None) -> SkillTools:
+        session = self._runtime.session(key=key)
+        return SkillTools(self._runtime, session=session, style=self._style, catalog_tokens=self._catalog_tokens)
 
 
 class _SkillTool(BaseTool):
@@ -92,13 +93,20 @@ class _SkillTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """Call the skill; the envelope is the answer."""
         skills = self._toolset.conversation(tool_context)
-        # The call itself is the last event; its finish reason is that of the model that made the call.
-        events = tool_context.session.events
-        reason = getattr(events[-1], "finish_reason", None) if events else None
+        call_id = tool_context.function_call_id
+        # The last one: a model may use the same ids in several messages.
+        made = (each for each in reversed(tool_context.session.events) if _has_call(each, call_id))
+        event = next(made, None)
+        reason = getattr(event, "finish_reason", None)
         response = await skills.call(
             self._skill_tool,
             args,
             finish_reason=getattr(reason, "value", None),
-            call_id=tool_context.function_call_id,
+            call_id=call_id,
+            message=getattr(event, "id", None),
         )
         return to_object(response)
+
+
+def _has_call(event: Any, call_id: str) -> bool:
+    return any(call.id == call_id for call in event.get_function_calls())

@@ -18,7 +18,8 @@ from skillruntime.adapters.conversation_tools import (
     skills_prompt,
     to_text,
 )
-from skillruntime.adapters.langchain import SkillTool, call_options
+from skillruntime.adapters.langchain import SkillTool
+from skillruntime.adapters.tool_call import is_control_flow
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
@@ -170,7 +171,7 @@ class Conversation:
             # With the whole catalog in the prompt, searching would only cost a call.
             self.needs_search = not fits(rendered)
             own = conversation_runtime(
-                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, options=call_options
+                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, let_through=is_control_flow
             )
             self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}
             self._typed.clear()
@@ -210,7 +211,7 @@ class Conversations:
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory in another process.
                 workspace = None if self._workspace is None else self._workspace(key)
-                session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model)
+                session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model, key=key)
                 found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
                 # A service sees any number of conversations; a closed one is rebuilt from its state.
                 if len(self._kept) > _KEPT:

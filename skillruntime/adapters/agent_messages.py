@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
-from skillruntime.adapters.agent_state import loaded_by, loading_calls
+from skillruntime.adapters.agent_state import loading_answers
 from skillruntime.runtime.activation import digest_of
 
 __all__ = ["is_loading", "second_answers", "with_each_once", "with_text"]
@@ -25,21 +25,17 @@ def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
 
 def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
     """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
-    calls = loading_calls(messages)
-    if not calls:
-        return messages, set()
     shown: set[str] = set()
-    changed: list[Any] = []
-    for message in messages:
-        name = loaded_by(message, calls)
-        if name is not None:
-            # A digest, not the edition: a summary may have changed the message itself.
-            if texts.get(name) == digest_of(message.text) and name not in shown:
-                shown.add(name)
-            else:
-                replaced = _SUPERSEDED if name in texts else _UNLOADED
-                message = message.model_copy(update={"content": replaced.format(name)})
-        changed.append(message)
+    changed = messages
+    for index, name in loading_answers(messages).items():
+        message = messages[index]
+        # A digest, not the edition: a summary may have changed the message itself.
+        if texts.get(name) == digest_of(message.text) and name not in shown:
+            shown.add(name)
+            continue
+        replaced = _SUPERSEDED if name in texts else _UNLOADED
+        changed = [*changed]
+        changed[index] = message.model_copy(update={"content": replaced.format(name)})
     return changed, shown
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio.to_thread
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.extras import missing_extra
@@ -27,7 +28,14 @@ except ModuleNotFoundError as error:
 from skillruntime.adapters.agent_answers import in_place_of_framework_text, make_storable, not_approved, refused
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
 from skillruntime.adapters.agent_messages import is_loading, second_answers, with_each_once, with_text
-from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
+from skillruntime.adapters.agent_state import (
+    SkillState,
+    active_skills,
+    first_turn,
+    loading_answers,
+    next_turn,
+    next_use,
+)
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
@@ -144,7 +152,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
-        update: dict[str, Any] = {}
+        config = var_child_runnable_config.get() or {}
+        parent = str(config.get("configurable", {}).get("checkpoint_ns", "")).rpartition("|")[0]
+        update: dict[str, Any] = {"skill_turn": first_turn(state, parent)}
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
@@ -160,7 +170,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 update["loaded_skills"] = changed
         if resumed := self._resumed(state):
             update["loaded_skills"] = resumed
-        return update or None
+        return update
 
     async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation; files are read in a worker thread."""
@@ -224,13 +234,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # The state knows more than the messages: which skills were used last, and those trimmed away.
         if state.get("loaded_skills"):
             return {}
-        messages = state.get("messages") or []
-        calls = loading_calls(messages)
         conversation = self._conversations.of(state)
         found: dict[str, Any] = {}
-        for message in messages if calls else ():
-            name = loaded_by(message, calls)
-            if name is None or is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
+        for name in loading_answers(state.get("messages") or []).values():
+            if is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
                 continue
             edition, text = now
             found[name] = {"edition": edition, "text": text, "used": len(found) + 1}
@@ -300,12 +307,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         for message in inner.result:
             result += with_calls_settled(message, is_ours) if isinstance(message, AIMessage) else [message]
         inner.result = result
-        settled: ModelResponse[Any] | ExtendedModelResponse[Any] = response
-        # The request left them out; here they leave the state too, without a node of the graph for it.
-        if inner is response and (second := second_answers(request.state.get("messages") or [])):
-            gone = [RemoveMessage(str(message.id)) for message in second if message.id]
-            settled = ExtendedModelResponse(inner, Command(update={"messages": gone}))
-        return settled
+        if inner is not response:
+            return response
+        # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
+        update: dict[str, Any] = {"skill_turn": next_turn(request.state.get("skill_turn", ""))}
+        # The request left them out; so they leave the state too.
+        second = second_answers(request.state.get("messages") or [])
+        if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
+            update["messages"] = gone
+        return ExtendedModelResponse(inner, Command(update=update))
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
         """Return the request with the tool that answers it, or the answer if no tool may."""

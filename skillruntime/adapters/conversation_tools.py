@@ -22,7 +22,6 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import fingerprint
-from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -228,12 +227,11 @@ def conversation_runtime(
     *,
     tool_list: ToolList = TYPED,
     rendered: Rendered | None = None,
-    options: Callable[[], CallOptions] | None = None,
+    let_through: Callable[[Exception], bool] | None = None,
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *options* returns the options of each
-    call that ``call_skill`` makes.
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call.
     """
     own = SkillRuntime()
 
@@ -270,9 +268,17 @@ def conversation_runtime(
         name = _callable_name(runtime, arguments["name"])
         _require_visible(runtime, name)
         # One call id for both: a trace shows the skill under the tool call of the model.
-        asked: CallOptions = {**(options() if options is not None else {}), "call_id": context.call_id}
-        asked["version"] = arguments.get("version")
-        return await runtime.call(name, arguments.get("arguments", {}), session=session, **asked)
+        return await runtime.call(
+            name,
+            arguments.get("arguments", {}),
+            session=session,
+            version=arguments.get("version"),
+            config=context.config,
+            call_id=context.call_id,
+            conversation=context.conversation,
+            message=context.message,
+            let_through=let_through,
+        )
 
     @own.implements("run_skill_script", contract=RUN_SCRIPT)
     async def run_skill_script(arguments: dict[str, Any], context: CallContext) -> SkillResponse:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
@@ -39,7 +40,16 @@ from skillruntime.adapters.conversation_tools import (
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
-from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
+from skillruntime.adapters.tool_call import (
+    PROOF,
+    Place,
+    ainvoke,
+    asking_for,
+    invoke,
+    is_control_flow,
+    place_of,
+    to_tool_result,
+)
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
@@ -49,7 +59,7 @@ from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
-__all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "call_options", "enforce"]
+__all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "enforce"]
 
 DEFAULT_CATALOG_TOKENS = 4_000
 """The catalog's default budget, in tokens: about eighty skills with full descriptions."""
@@ -158,11 +168,18 @@ class SkillTool(BaseTool):
 
     invoke, ainvoke = invoke, ainvoke
 
+    @property
+    def func(self) -> Callable[..., Any] | None:
+        """What LangGraph reads to find that its ``ToolRuntime`` is wanted: it says which message has the call."""
+        tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
+        return None if tool_node is None else asking_for(tool_node.ToolRuntime)
+
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        return dict(tool_input)  # nothing is injected, so callbacks see what the model sent
+        return _split(tool_input)[0]  # callbacks see what the model sent
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (tool_input, tool_call_id), {}  # by position, so that no argument's name can clash
+        given, place = _split(tool_input)
+        return (given, tool_call_id, place), {}  # by position, so that no argument's name can clash
 
     # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
     # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
@@ -171,11 +188,9 @@ class SkillTool(BaseTool):
     def _run(self) -> Callable[..., Any]:
         runtime, skill, session, to_content, name = *self._called, self.name
 
-        def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
-            config = var_child_runnable_config.get()
-            response = runtime.call_sync(
-                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
-            )
+        def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
+            options = _options(tool_call_id, place)
+            response = runtime.call_sync(skill, tool_input, session=session, **options)
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
@@ -185,11 +200,9 @@ class SkillTool(BaseTool):
     def _arun(self) -> Callable[..., Any]:
         runtime, skill, session, to_content, name = *self._called, self.name
 
-        async def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
-            config = var_child_runnable_config.get()
-            response = await runtime.call(
-                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
-            )
+        async def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
+            options = _options(tool_call_id, place)
+            response = await runtime.call(skill, tool_input, session=session, **options)
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
@@ -208,8 +221,31 @@ def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:
 
 
 _SIGNATURE = inspect.Signature(
-    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("tool_input", "tool_call_id")]
+    [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for name in ("tool_input", "tool_call_id", "place")
+    ]
 )
+
+
+def _split(tool_input: Any) -> tuple[Any, Place]:
+    """Return what the model sent, and where its call stands, which only a host can say."""
+    if not isinstance(tool_input, dict) or PROOF not in tool_input:
+        return tool_input, Place()
+    place = place_of(tool_input[PROOF])
+    if place is None:
+        return tool_input, Place()
+    return {key: value for key, value in tool_input.items() if key != PROOF}, place
+
+
+def _options(tool_call_id: str | None, place: Place) -> CallOptions:
+    return {
+        "config": var_child_runnable_config.get(),
+        "call_id": tool_call_id,
+        "conversation": place.conversation,
+        "message": place.message,
+        "let_through": is_control_flow,
+    }
 
 
 class SkillToolkit(BaseToolkit):
@@ -265,28 +301,31 @@ class SkillToolkit(BaseToolkit):
         rendered = self._session.render_catalog(self._catalog_tokens)
         return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
 
-    def answer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
+    def answer(
+        self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
+    ) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
 
-        Calls with broken JSON are repaired or answered; a call of an unknown tool is answered.
+        Calls with broken JSON are repaired or answered; a call of an unknown tool is answered. *number* is the
+        message's place in the conversation that `session` names: a remote skill runs once for the same call of it, also
+        where the request is sent again. By default the message's id counts.
         """
-        settled, pending = self._pending(message)
-        tools = self._tools_by_name() if pending else {}
-        return [*settled, *(_invoked(tools, call, config) for call in pending)]
+        settled, pending = self._pending(message, number)
+        return [*settled, *(tool.invoke(call, config) for tool, call in pending)]
 
-    async def aanswer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
+    async def aanswer(
+        self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
+    ) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, which run concurrently, as `answer` does."""
-        settled, pending = self._pending(message)
-        tools = self._tools_by_name() if pending else {}
+        settled, pending = self._pending(message, number)
         answers: dict[int, BaseMessage] = {}
 
-        async def invoke(number: int, call: ToolCall) -> None:
-            tool = tools.get(call["name"])
-            answers[number] = _unknown(call) if tool is None else await tool.ainvoke({**call}, config)
+        async def invoke(index: int, tool: BaseTool, call: Any) -> None:
+            answers[index] = await tool.ainvoke(call, config)
 
         async with anyio.create_task_group() as tasks:
-            for number, call in enumerate(pending):
-                tasks.start_soon(invoke, number, call)
+            for index, (tool, call) in enumerate(pending):
+                tasks.start_soon(invoke, index, tool, call)
         return [*settled, *(answers[number] for number in sorted(answers))]
 
     def _style_now(self) -> ToolStyle:
@@ -305,7 +344,7 @@ class SkillToolkit(BaseToolkit):
         runtime, style = self._runtime, self._style_now()
         rendered = self._session.fit_catalog(self._catalog_tokens)
         own = conversation_runtime(
-            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, options=call_options
+            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, let_through=is_control_flow
         )
         names = own_tool_names(style, rendered, self._session)
         tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
@@ -322,23 +361,19 @@ class SkillToolkit(BaseToolkit):
         admitted = [self._session.admit_schema(*schema) is None for schema in schemas]
         return [*tools, *compress(typed, admitted)]
 
-    def _pending(self, message: AIMessage) -> tuple[list[BaseMessage], list[ToolCall]]:
+    def _pending(self, message: AIMessage, number: int | None) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
+        """Return *message* and the answers to what is not called, and the calls to make, each with its tool."""
         settled = with_calls_settled(message)
         answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
         calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
-        return settled, [call for call in calls if call["id"] not in answered]
-
-
-def call_options() -> CallOptions:
-    """Return the options of every call for LangChain: its config, and which exceptions belong to its control flow."""
-    return {"config": var_child_runnable_config.get(), "let_through": is_control_flow}
-
-
-def _invoked(tools: dict[str, BaseTool], call: ToolCall, config: RunnableConfig | None) -> BaseMessage:
-    tool = tools.get(call["name"])
-    answer: BaseMessage = _unknown(call) if tool is None else tool.invoke({**call}, config)
-    return answer
-
-
-def _unknown(call: ToolCall) -> ToolMessage:
-    return refused_call(call["name"], call["id"], unknown_tool(call["name"]))
+        tools = self._tools_by_name() if calls else {}
+        place = Place(self._session.key, message.id if number is None else str(number))
+        pending = []
+        for call in calls:
+            if call["id"] in answered:
+                continue
+            if (tool := tools.get(call["name"])) is None:
+                settled.append(refused_call(call["name"], call["id"], unknown_tool(call["name"])))
+            else:
+                pending.append((tool, {**call, "args": {**call["args"], PROOF: place}}))
+        return settled, pending

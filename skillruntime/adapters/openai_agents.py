@@ -7,6 +7,7 @@ from typing import Any
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -22,7 +23,8 @@ class SkillToolset:
     """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of an ``Agent``.
 
     The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool answers is the envelope.
-    *style* is that of `SkillTools`.
+    *style* is that of `SkillTools`. With *session*, whose key names the conversation, a call that is made again (a run
+    is resumed, or its input is sent again) is the same execution of a remote skill.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class SkillToolset:
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
+        self._is_one_conversation = session is not None
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
 
     @property
@@ -55,7 +58,11 @@ class SkillToolset:
         async def invoke(context: Any, arguments: str) -> str:
             # Only a ToolContext has it; older versions of the SDK pass a RunContextWrapper.
             call_id = getattr(context, "tool_call_id", None)
-            return to_text(await self._skills.call(definition["name"], arguments, call_id=call_id))
+            message = None
+            # The tools of one agent may run in any number of conversations, and the SDK names none of them.
+            if self._is_one_conversation:
+                message = f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
+            return to_text(await self._skills.call(definition["name"], arguments, call_id=call_id, message=message))
 
         return FunctionTool(
             name=definition["name"],

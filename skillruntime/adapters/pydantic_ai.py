@@ -9,12 +9,13 @@ from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.contract.arguments import parse_arguments
 from skillruntime.errors import SkillInputError
+from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
     from pydantic_ai import RunContext, ToolReturn
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import ModelResponse, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 except ModuleNotFoundError as error:
@@ -89,8 +90,19 @@ class SkillToolset(AbstractToolset[Any]):
             # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's "tool_call".
             finish_reason="tool_calls" if reason == "tool_call" else reason,
             call_id=ctx.tool_call_id,
+            conversation=None if self._session is not None else ctx.conversation_id,
+            message=_message_name(ctx),
         )
         return ToolReturn(to_text(response), metadata=response)
+
+
+def _message_name(ctx: RunContext[Any]) -> str:
+    """Return a name for the message with the call: the same if the run is begun again with the same messages."""
+    parts = [part for message in ctx.messages for part in message.parts]
+    people = [number for number, part in enumerate(parts, start=1) if isinstance(part, UserPromptPart)]
+    said = [getattr(part, "content", "") for part in parts[: people[-1] if people else 0]]
+    # Without ids and times, which a run that is begun again has anew.
+    return f"{digest_of(as_text(said))}/{ctx.run_step}/{len(ctx.messages)}"
 
 
 _RAW = "\0raw arguments"  # a key that no model writes

@@ -214,10 +214,6 @@ class SkillTools:
             return self._runtime, skill, self.session
         return (self._own, tool_name, None) if tool_name in (*self._contracts, "run_skill_script") else None
 
-    def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
-        """Call a tool without an event loop: the older name of `call_sync`."""
-        return self.call_sync(tool_name, arguments, **options)
-
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
     own = contract.name if name is None else name

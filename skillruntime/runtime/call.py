@@ -150,6 +150,10 @@ class Prepared:
         options = self.request.options
         call_id = options.get("call_id")
         given = {} if call_id is None else {"call_id": call_id}  # a new id takes a tenth of the call to make
+        session = self.request.session
+        conversation = options.get("conversation")
+        if conversation is None and session is not None:
+            conversation = session.key
         return CallContext(
             self.request.name,
             self.workspace.open,
@@ -159,6 +163,8 @@ class Prepared:
             execution=self.execution,
             grants=self.grants,
             code=self.code,
+            conversation=conversation,
+            message=options.get("message"),
             **given,
         )
 

@@ -231,8 +231,12 @@ class SkillRuntime:
         model: Model = "gpt-4o",
         report_tokens: bool = False,
         counts_tokens: bool = True,
+        key: str | None = None,
     ) -> SkillSession:
-        """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
+        """Return a session, the state of one conversation, which the host calls *key*.
+
+        *limits* are in tokens of *model*, see `SkillSession`.
+        """
         from skillruntime.runtime.session import RuntimeHooks, SkillSession
 
         hooks = RuntimeHooks(
@@ -245,6 +249,7 @@ class SkillRuntime:
             model=model,
             report_tokens=report_tokens,
             counts_tokens=counts_tokens,
+            key=key,
         )
 
     # The path of one call. `prepare`, `finish` and `_failed` decide; only `run_within_deadline` waits for a skill.

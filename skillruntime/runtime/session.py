@@ -86,6 +86,8 @@ class SkillSession:
     (bodies, resources, results), or refused with a next step; errors are always returned. *model* names the tokenizer.
     With *report_tokens* each envelope's ``metadata.tokens`` says what is spent so far, itself not counted.
     Without *counts_tokens*, answers are not recorded: a server has no model that reads them.
+    *key* is the host's name of the conversation: calls of the same message are one execution also in another process;
+    by default it is random, as ``id`` is.
     """
 
     def __init__(
@@ -97,10 +99,12 @@ class SkillSession:
         model: Model = "gpt-4o",
         report_tokens: bool = False,
         counts_tokens: bool = True,
+        key: str | None = None,
     ) -> None:
         self._runtime = runtime
         # Not a counter: it is in logs and spans of several processes.
         self.id = os.urandom(16).hex()
+        self.key = self.id if key is None else key
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.limits = limits
         self._reports_tokens = report_tokens

@@ -154,7 +154,7 @@ def test_a_skill_hidden_from_models_does_not_exist_for_them(counting: SkillCatal
     assert "counting" not in tools
     assert [message.status for message in (loaded, read, called)] == ["error"] * 3
     assert all(json.loads(m.content)["errors"][0]["code"] == "SKILL_NOT_FOUND" for m in (loaded, read, called))
-    assert SkillRuntime(hidden).call_blocking("counting", {"text": "abc"}).data == {"letters": 3}
+    assert SkillRuntime(hidden).call_sync("counting", {"text": "abc"}).data == {"letters": 3}
 
 
 def many(directory: Path) -> SkillCatalog:
