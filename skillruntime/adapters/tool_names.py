@@ -1,17 +1,74 @@
-"""Names of callable skills as every provider takes them for a tool: ``^[a-zA-Z0-9_-]{1,64}$``."""
+"""Names of tools: what every provider takes (``^[a-zA-Z0-9_-]{1,64}$``), and which one a model means."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
-__all__ = ["mcp_names", "to_tool_name", "tool_names"]
+from skillruntime.catalog.closest_names import closest_names
+
+__all__ = ["CALL_PREFIXES", "MeantName", "mcp_names", "meant_name", "to_tool_name", "tool_names"]
+
+CALL_PREFIXES = frozenset({"functions", "function", "tools", "tool", "default_api"})
+"""What models put before a tool's name: the namespaces of OpenAI's and Google's chat templates, and their variants."""
+
+LONGEST_NAME = 256
+"""A longer name is not a garbled one: MCP, "Tool Names", has 128 characters at most."""
 
 # The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LENGTH = 64
 _DIGEST = 8  # hexadecimal digits that keep two shortened names apart
+# What models write for one another between words. Between two digits one stays: `v1_1` is not `v11`.
+_SEPARATORS = re.compile(r"[-_./:\s]++", re.ASCII)
+# `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and models qualify a name.
+_PREFIX_ENDS = re.compile(r"__|[./:]")
+_LOWER_CASE = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+@dataclass(frozen=True, slots=True)
+class MeantName:
+    """The *name* that was meant; where none is certain, None and the *nearest* names, to suggest."""
+
+    name: str | None
+    nearest: tuple[str, ...] = ()
+
+
+def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] | None = CALL_PREFIXES) -> MeantName:
+    """Return which of *names*, all that the host knows, a model meant that wrote *sent*.
+
+    An exact name wins. Else ASCII case and separators may differ, and one of *prefixes* may stand before the name. With
+    None any prefix may, except one that stands before another name: for an MCP server, which its client has chosen.
+    A name that differs by a letter, lacks a prefix, or could be two names is not put right.
+
+    >>> names = ["pdf__extract", "read_file", "report-1", "report_1"]
+    >>> meant_name("functions.pdf/extract", names).name, meant_name("ReadFile", names).name
+    ('pdf__extract', 'read_file')
+    >>> meant_name("docx/extract", names), meant_name("Report_1", names).name
+    (MeantName(name=None, nearest=('pdf__extract',)), None)
+    >>> meant_name("mcp__files__read_file", names, prefixes=None).name
+    'read_file'
+    """
+    if sent in names:
+        return MeantName(sent)
+    if len(sent) > LONGEST_NAME:
+        return MeantName(None)
+    by_plain_name: dict[str, list[str]] = {}
+    for name in names:
+        by_plain_name.setdefault(_plain(name), []).append(name)
+    # The longest first: `a__b` may be a name of its own, and `b` another tool.
+    for prefix, candidate in [("", sent), *_without_prefixes(sent)]:
+        if prefix and prefixes is not None and _plain(prefix) not in map(_plain, prefixes):
+            continue
+        same = [candidate] if candidate in names else by_plain_name.get(_plain(candidate), [])
+        if not same:
+            continue
+        if len(same) > 1 or (prefix and _has_rival(prefix, same[0], names, any_prefix=prefixes is None)):
+            return MeantName(None, tuple(same[:3]))
+        return MeantName(same[0])
+    return MeantName(None, tuple(closest_names(sent, names, 3)))
 
 
 def to_tool_name(name: str) -> str:
@@ -60,3 +117,31 @@ def tool_names(names: Iterable[str]) -> dict[str, str]:
         if found.setdefault(tool_name, name) != name:
             raise ValueError(f"{name!r} and {found[tool_name]!r} would both be the tool {tool_name!r}")
     return found
+
+
+def _without_prefixes(name: str) -> list[tuple[str, str]]:
+    """Return each prefix that *name* can have, and what is behind it."""
+    return [(name[: end.start()], name[end.end() :]) for end in _PREFIX_ENDS.finditer(name)]
+
+
+def _has_rival(prefix: str, found: str, names: Collection[str], *, any_prefix: bool) -> bool:
+    """Whether *prefix*, which stood before the name of *found*, says that another of *names* may be meant."""
+    parts = {_plain(part) for part in _PREFIX_ENDS.split(prefix)}
+    for name in names:
+        # `docx/extract` is not the tool `extract` where there is a `docx/merge`.
+        known = _PREFIX_ENDS.split(name)[:-1]
+        if not _PREFIX_ENDS.search(found) and not parts.isdisjoint(map(_plain, known)):
+            return True
+        # `docs/extract` is not, where there is a `docx/extract`, unless it is known what `docs` is.
+        if any_prefix and any(_plain(rest) == _plain(found) for _, rest in _without_prefixes(name)):
+            return True
+    return False
+
+
+def _plain(name: str) -> str:
+    """Return *name* in lower case without separators, but for those between two digits."""
+    plain = ""
+    for part in _SEPARATORS.split(name.translate(_LOWER_CASE)):
+        between_digits = plain[-1:].isdecimal() and part[:1].isdecimal()
+        plain += "_" + part if between_digits else part
+    return plain

@@ -6,11 +6,12 @@ schema can be used is never called with arguments that break it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from skillruntime.adapters.tool_names import meant_name
 
 if TYPE_CHECKING:
     from skillruntime.contract import Contract, Schema
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Listing", "Tool", "Tools", "compile_tool", "without_formats"]
 
 MOST_OPEN = 64
-LONGEST_NAME = 1000
-"""A longer name is not a garbled one: tools, "Tool Names", has 128 characters at most."""
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
-# What models write for one another between words.
-_SEPARATORS = re.compile(r"[-_.\s]+")
-# `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and models qualify a name.
-_PREFIX_ENDS = re.compile(r"__|[./:]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +55,6 @@ class Tools:
         self._lifetime = lifetime
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
-        # Made where a name is garbled first: some servers have 10,000 tools.
-        self._by_plain_name: dict[str, list[str]] | None = None
         self._expires: float | None = None
         self._generation = 0
         self._known_generation = -1
@@ -145,23 +138,10 @@ class Tools:
         >>> tools.meant_by("Read-File"), tools.meant_by("mcp__files__read_file"), tools.meant_by("remove")
         ('read_file', 'read_file', None)
         """
-        if not self.complete or len(name) > LONGEST_NAME:
+        if not self.complete:
             return None
-        if self._by_plain_name is None:
-            self._by_plain_name = {}
-            for each in self._definitions:
-                self._by_plain_name.setdefault(_plain(each), []).append(each)
-        candidates = [name, *(name[match.end() :] for match in _PREFIX_ENDS.finditer(name))]
-        # The longest candidate first: `a__b` may be a name of its own, and `b` another tool.
-        for candidate in candidates:
-            if candidate in self._definitions:
-                return candidate
-            same = self._by_plain_name.get(_plain(candidate), [])
-            if len(same) > 1:
-                return None
-            if same:
-                return same[0]
-        return None
+        # Which server is meant the client has decided, and the server's name is the client's: any prefix is one.
+        return meant_name(name, self._definitions, prefixes=None).name
 
     def definitions(self) -> Iterable[Mapping[str, Any]]:
         """Return the tools as the server defined them."""
@@ -173,7 +153,6 @@ class Tools:
             name: tool for name, tool in self._compiled.items() if definitions.get(name) == tool.definition
         }
         self._definitions, self.complete = definitions, complete
-        self._by_plain_name = None
 
     def _expiry(self, milliseconds: Any) -> float | None:
         if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
@@ -244,7 +223,3 @@ def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:
         return [schema]
     drafts = (DRAFT_07, "http://json-schema.org/draft-04/schema#")
     return [schema, *({"$schema": draft, **schema} for draft in drafts)]
-
-
-def _plain(name: str) -> str:
-    return _SEPARATORS.sub("", name).casefold()
