@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from langchain_core.messages import ToolMessage
@@ -39,7 +40,11 @@ def not_approved(request: ToolCallRequest) -> ToolMessage:
 
 
 def in_place_of_framework_text(
-    request: ToolCallRequest, result: ToolMessage, *, with_malformed: bool
+    request: ToolCallRequest,
+    result: ToolMessage,
+    nearest: Callable[[ToolCallRequest], Sequence[str]],
+    *,
+    with_malformed: bool,
 ) -> ToolMessage | None:
     """Return the envelope for an unknown tool, and *with_malformed* for arguments that the host's tool refused.
 
@@ -48,7 +53,8 @@ def in_place_of_framework_text(
     if result.status != "error":
         return None
     if request.tool is None and _UNKNOWN in result.text:
-        return refused_call(request.tool_call["name"], request.tool_call["id"], unknown_tool(request.tool_call["name"]))
+        call = request.tool_call
+        return refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest(request)))
     # An envelope of ours has an artifact, and may quote the same words.
     if with_malformed and result.artifact is None and _MALFORMED in result.text:
         wrong = result.text.partition(_MALFORMED)[2].strip().removesuffix(_END).strip()

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import (
-    OWN_TOOLS,
     ToolList,
     conversation_runtime,
     fits,
-    is_hidden,
     skills_prompt,
     to_text,
 )
+from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_tool, put_right
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_call import is_control_flow
 from skillruntime.catalog.catalog import SkillCatalog
@@ -123,6 +122,19 @@ class Conversation:
             if tool_name not in self._skill_by_tool and (skill := self.skill_of(tool_name)) is not None:
                 self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
+
+    def put_right(self, sent: str, arguments: Any, others: Iterable[str], offered: Collection[str]) -> tuple[str, Any]:
+        """Return a call with its names put right; *others* are the host's own tools, some of them *offered* now."""
+        if self.typed_tool(sent) is not None:
+            return sent, arguments
+        name, right = put_right(self._runtime, sent, arguments, {name: name for name in others})
+        if name in others and name not in offered:
+            return sent, arguments
+        return name, right
+
+    def nearest_tools(self, sent: str, others: Iterable[str]) -> tuple[str, ...]:
+        """Return the tools whose names are most like *sent*."""
+        return meant_tool(self._runtime, sent, {name: name for name in others}).nearest
 
     def skill_of(self, tool_name: str) -> str | None:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""

@@ -42,10 +42,10 @@ from skillruntime.adapters.conversation_tools import (
     FIXED,
     TYPED,
     ToolListName,
-    is_hidden,
     require_free_names,
     unknown_tool,
 )
+from skillruntime.adapters.known_names import is_hidden
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -122,6 +122,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._restricts = restrict
         self._ask = ask
         self._aliases = aliases
+        self._seen: set[str] = set()  # the host's tools
         extra = () if limits is None else ("read_on",)
         self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
         # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
@@ -299,13 +300,19 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # An ExtendedModelResponse of another middleware wraps the ModelResponse.
         inner = getattr(response, "model_response", response)
         conversation = self._conversations.of(request.state)
+        offered = {_name_of(tool) for tool in request.tools}
+        # A tool that is withheld from this request is still not to be confused with one of a skill.
+        self._seen |= offered
 
         def is_ours(name: str) -> bool:
             return name in self._own or self._catches or conversation.typed_tool(name) is not None
 
+        def put_right(name: str, arguments: Any) -> tuple[str, Any]:
+            return conversation.put_right(name, arguments, self._seen, offered)
+
         result: list[BaseMessage] = []
         for message in inner.result:
-            result += with_calls_settled(message, is_ours) if isinstance(message, AIMessage) else [message]
+            result += with_calls_settled(message, is_ours, put_right) if isinstance(message, AIMessage) else [message]
         inner.result = result
         if inner is not response:
             return response
@@ -330,13 +337,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
                 return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:
-                return refused(
-                    request,
-                    ErrorCode.TOOL_NOT_AVAILABLE,
-                    f"{name!r} belongs to the skill {skill_name!r}, which is not loaded",
-                    f"Call load_skill with the name {skill_name!r} first; then its tools are offered",
-                    recoverable=True,
-                )
+                return self._not_offered(request, conversation, skill_name)
             return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
         # Only the host's tools: skills answer for themselves, by their contracts.
         if self._restricts:
@@ -349,6 +350,19 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                     "Use one of the allowed tools, or tell the user what is missing",
                 )
         return request
+
+    def _not_offered(self, request: ToolCallRequest, conversation: Conversation, skill: str) -> ToolMessage:
+        """Return the answer to a call of a tool that *skill* does not have, or not yet."""
+        name = request.tool_call["name"]
+        if not self._may_call(skill, request.state):
+            wrong = f"{name!r} belongs to the skill {skill!r}, which is not loaded"
+            action = f"Call load_skill with the name {skill!r} first; then its tools are offered"
+        else:
+            # To load it again would not help.
+            tools = [tool.name for tool in conversation.typed_tools(skill)]
+            wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
+            action = f"Use one of its tools: {', '.join(map(repr, tools))}" if tools else "Follow its instructions"
+        return refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action, recoverable=True)
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
         """Whether a tool of *skill* may run: it is loaded, or needs no loading.
@@ -364,7 +378,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
         if isinstance(result, ToolMessage):
-            if (own := in_place_of_framework_text(request, result, with_malformed=self._catches)) is not None:
+            own = in_place_of_framework_text(request, result, self._nearest, with_malformed=self._catches)
+            if own is not None:
                 return own
             make_storable(result)
         return self._noted(request, result)
@@ -395,11 +410,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """Whether the tool is one of the conversation's own or a skill's."""
         return request.tool_call["name"] in self._own or isinstance(request.tool, SkillTool)
 
+    def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
+        """Return the names of tools that are most like that of a call which nothing answers."""
+        return self._conversations.of(request.state).nearest_tools(request.tool_call["name"], self._own)
+
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
-            return refused_call(name, request.tool_call["id"], unknown_tool(name))
+            return refused_call(name, request.tool_call["id"], unknown_tool(name, self._nearest(request)))
         # A host that has its own error handling keeps it, unless it asked for envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error

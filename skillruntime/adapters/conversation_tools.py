@@ -8,33 +8,50 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callable, meant_skill
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.catalog.visible_text import visible_json, visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+from skillruntime.errors import ErrorCode, SkillError, SkillNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import fingerprint
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 __all__ = [
-    *("FIXED", "LOAD_SKILL", "MOST_TOOLS", "OWN_TOOLS", "READ_RESOURCE", "RUN_SCRIPT", "TYPED", "ToolList"),
-    *("ToolListName", "ToolStyle", "chosen_style", "contracts_of", "conversation_runtime", "fits", "is_hidden"),
-    *("own_tool_names", "require_free_names", "require_runtime", "script_call", "skills_prompt", "to_object"),
-    *("to_text", "tool_list_of", "unknown_tool", "visible_callables"),
+    "FIXED",
+    "LOAD_SKILL",
+    "MOST_TOOLS",
+    "READ_RESOURCE",
+    "RUN_SCRIPT",
+    "TYPED",
+    "ToolList",
+    "ToolListName",
+    "ToolStyle",
+    "chosen_style",
+    "contracts_of",
+    "conversation_runtime",
+    "fits",
+    "own_tool_names",
+    "require_free_names",
+    "require_runtime",
+    "script_call",
+    "skills_prompt",
+    "to_object",
+    "to_text",
+    "tool_list_of",
+    "unknown_tool",
+    "visible_callables",
 ]
-
-OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on", "run_skill_script")
-"""Names that a skill's tool must not have; each adapter checks its runtime with `require_free_names`."""
 
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
@@ -101,13 +118,6 @@ def to_object(response: SkillResponse) -> dict[str, Any]:
     # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the whole request would fail.
     envelope: dict[str, Any] = json.loads(visible_json(response.to_json(), escape=r"\\u"))
     return envelope
-
-
-def is_hidden(runtime: SkillRuntime, name: str) -> bool:
-    """Whether *name* belongs to a skill that its author hides from models."""
-    # Hiding is said of a skill, and holds for all of its tools.
-    metadata = runtime.catalog.get(name.partition("/")[0])
-    return metadata is not None and not metadata.model_invocable
 
 
 def visible_callables(runtime: SkillRuntime) -> list[str]:
@@ -201,11 +211,18 @@ def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
     return "\n\n".join(filter(None, parts))
 
 
-def unknown_tool(name: Any, offered: str = "Use one of the tools that are offered") -> SkillError:
-    """Return the error for a call of a tool that does not exist."""
+def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
+    """Return the error for a call of a tool that does not exist, or is not offered now."""
     return SkillError(
-        ErrorCode.TOOL_NOT_AVAILABLE, f"Unknown tool {str(name)[:80]!r}", recoverable=True, suggested_action=offered
+        ErrorCode.TOOL_NOT_AVAILABLE,
+        f"Unknown tool {str(name)[:80]!r}",
+        recoverable=True,
+        suggested_action=_did_you_mean(nearest) if nearest else "Use one of the tools that are offered",
     )
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"Did you mean {' or '.join(repr(name) for name in names)}?"
 
 
 def script_call(arguments: Mapping[str, Any]) -> tuple[str, Any]:
@@ -238,8 +255,7 @@ def conversation_runtime(
     @own.implements("load_skill", contract=_load_skill(_offered_names(runtime, rendered)))
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
         # Before anything else, so that no other error reveals that it exists.
-        name = arguments["name"]
-        _require_visible(runtime, name)
+        name = _skill_name(runtime, arguments["name"])
         text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
         active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
         # The middleware keeps both in the agent's state.
@@ -248,8 +264,7 @@ def conversation_runtime(
 
     @own.implements("read_skill_resource", contract=READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:
-        _require_visible(runtime, arguments["name"])
-        return session.read_resource(arguments["name"], arguments["path"])
+        return session.read_resource(_skill_name(runtime, arguments["name"]), arguments["path"])
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
@@ -266,7 +281,6 @@ def conversation_runtime(
     @own.implements("call_skill", contract=_CALL_SKILL)
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
-        _require_visible(runtime, name)
         # One call id for both: a trace shows the skill under the tool call of the model.
         return await runtime.call(
             name,
@@ -313,16 +327,28 @@ def _description(runtime: SkillRuntime, name: str) -> str:
     return line if len(line) <= 200 else line[:199] + "…"
 
 
-def _callable_name(runtime: SkillRuntime, name: str) -> str:
-    """Return the callable that a model means: some write the tool name, ``pdf__extract`` for ``pdf/extract``."""
-    # The name as it is goes first: a skill may have "__" in its own.
-    for candidate in (name, name.replace("__", "/", 1)):
-        try:
-            runtime.contract(candidate)
-        except SkillRuntimeError:
-            continue
-        return candidate
+def _skill_name(runtime: SkillRuntime, sent: str) -> str:
+    """Return the skill that a model means; a hidden one is as unknown as any other."""
+    name = meant_skill(runtime, sent) or sent
+    _require_visible(runtime, name)
     return name
+
+
+def _callable_name(runtime: SkillRuntime, sent: str) -> str:
+    """Return the callable that a model means.
+
+    Raises:
+        SkillNotFoundError: there is none; the nearest names are in its suggested action.
+    """
+    meant = meant_callable(runtime, sent)
+    if meant.name is not None:
+        return meant.name
+    _require_visible(runtime, sent)
+    if meant.nearest and meant_skill(runtime, sent) is None:
+        raise SkillNotFoundError(
+            f"There is no skill or tool named {sent[:80]!r}", suggested_action=_did_you_mean(meant.nearest)
+        )
+    return sent
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:

@@ -25,7 +25,6 @@ from pydantic_core import PydanticUndefined
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
-    OWN_TOOLS,
     ToolStyle,
     chosen_style,
     conversation_runtime,
@@ -39,6 +38,7 @@ from skillruntime.adapters.conversation_tools import (
     visible_callables,
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
+from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import (
     PROOF,
@@ -363,17 +363,21 @@ class SkillToolkit(BaseToolkit):
 
     def _pending(self, message: AIMessage, number: int | None) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
         """Return *message* and the answers to what is not called, and the calls to make, each with its tool."""
-        settled = with_calls_settled(message)
+        has_calls = bool(message.tool_calls or message.invalid_tool_calls)
+        tools = self._tools_by_name() if has_calls else {}
+        offered = {name: name for name in tools}
+        settled = with_calls_settled(
+            message, put_right=lambda name, arguments: put_right(self._runtime, name, arguments, offered)
+        )
         answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
-        calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
-        tools = self._tools_by_name() if calls else {}
         place = Place(self._session.key, message.id if number is None else str(number))
         pending = []
-        for call in calls:
+        for call in settled[0].tool_calls if isinstance(settled[0], AIMessage) else []:
             if call["id"] in answered:
                 continue
             if (tool := tools.get(call["name"])) is None:
-                settled.append(refused_call(call["name"], call["id"], unknown_tool(call["name"])))
+                nearest = meant_tool(self._runtime, call["name"], offered).nearest
+                settled.append(refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest)))
             else:
                 pending.append((tool, {**call, "args": {**call["args"], PROOF: place}}))
         return settled, pending

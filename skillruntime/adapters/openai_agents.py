@@ -1,7 +1,11 @@
-"""Skills for the OpenAI Agents SDK: ``Agent(instructions=skills.instructions, tools=skills.tools)``."""
+"""Skills for the OpenAI Agents SDK.
+
+``Agent(model=skills.model("gpt-4o"), instructions=skills.instructions, tools=skills.tools)``
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
@@ -12,7 +16,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
-    from agents import FunctionTool, Tool
+    from agents import FunctionTool, Model, MultiProvider, Tool
 except ModuleNotFoundError as error:
     raise missing_extra(error, "openai-agents") from None
 
@@ -54,6 +58,13 @@ class SkillToolset:
         # The responses API, because a FunctionTool takes its flat form of a definition.
         return [self._tool(definition) for definition in self._skills.to_openai(api="responses")]
 
+    def model(self, model: str | Model) -> Model:
+        """Return *model* with the names of tools put right in what it writes, before approvals and guardrails see it.
+
+        Without it the SDK ends the run where a model misspells a tool's name.
+        """
+        return _NamingModel(MultiProvider().get_model(model) if isinstance(model, str) else model, self._skills)
+
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> str:
             # Only a ToolContext has it; older versions of the SDK pass a RunContextWrapper.
@@ -72,3 +83,41 @@ class SkillToolset:
             # Strict mode rejects optional properties; the contract checks every call.
             strict_json_schema=False,
         )
+
+
+class _NamingModel(Model):
+    """A model whose calls have the names of tools that exist, as far as it is certain which were meant."""
+
+    def __init__(self, model: Model, skills: SkillTools) -> None:
+        self._model = model
+        self._skills = skills
+
+    async def get_response(self, *args: Any, **options: Any) -> Any:
+        """Return the model's response with its calls' names put right."""
+        response = await self._model.get_response(*args, **options)
+        self._put_right(response.output, args, options)
+        return response
+
+    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        """Yield the model's events with its calls' names put right."""
+        async for event in self._model.stream_response(*args, **options):
+            response = getattr(event, "response", None)
+            items = [event.item] if hasattr(event, "item") else getattr(response, "output", None)
+            self._put_right(items or [], args, options)
+            yield event
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        """Return the model's own advice."""
+        return self._model.get_retry_advice(request)
+
+    def _put_right(self, items: list[Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        tools = options["tools"] if "tools" in options else args[3]
+        for item in items:
+            if item.type == "function_call":
+                item.name, item.arguments = self._skills.put_right(
+                    item.name, item.arguments, [tool.name for tool in tools]
+                )

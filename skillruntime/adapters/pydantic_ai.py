@@ -1,7 +1,8 @@
-"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[SkillToolset(runtime)])``."""
+"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[skills], capabilities=[skills.names])``."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
@@ -15,7 +16,8 @@ from skillruntime.runtime.session import SkillSession
 
 try:
     from pydantic_ai import RunContext, ToolReturn
-    from pydantic_ai.messages import ModelResponse, UserPromptPart
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelResponse, ToolCallPart, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 except ModuleNotFoundError as error:
@@ -46,6 +48,11 @@ class SkillToolset(AbstractToolset[Any]):
         self._catalog_tokens = catalog_tokens
         self._id = id
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
+
+    @property
+    def names(self) -> AbstractCapability[Any]:
+        """A capability for the agent that puts tools' names right in what the model wrote, before approvals see it."""
+        return _Names(self._skills)
 
     @property
     def id(self) -> str | None:
@@ -106,6 +113,26 @@ def _message_name(ctx: RunContext[Any]) -> str:
 
 
 _RAW = "\0raw arguments"  # a key that no model writes
+
+
+class _Names(AbstractCapability[Any]):
+    """Puts the names in a model's message right."""
+
+    def __init__(self, skills: SkillTools) -> None:
+        super().__init__()
+        self._skills = skills
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
+    ) -> ModelResponse:
+        """Return the message with the names of its calls put right."""
+        offered = [tool.name for tool in request_context.model_request_parameters.function_tools]
+        parts = [self._right(part, offered) if isinstance(part, ToolCallPart) else part for part in response.parts]
+        return replace(response, parts=parts)
+
+    def _right(self, call: ToolCallPart, offered: list[str]) -> ToolCallPart:
+        name, arguments = self._skills.put_right(call.tool_name, call.args, offered)
+        return replace(call, tool_name=name, args=arguments)
 
 
 class _AnyArguments:

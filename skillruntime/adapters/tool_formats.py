@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.conversation_tools import (
-    OWN_TOOLS,
     ToolStyle,
     chosen_style,
     contracts_of,
@@ -21,6 +20,7 @@ from skillruntime.adapters.conversation_tools import (
     unknown_tool,
     visible_callables,
 )
+from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
@@ -170,6 +170,7 @@ class SkillTools:
         self._contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)
         self._contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
+        self._offered = {**{name: name for name in own}, **self._skills}
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
@@ -191,28 +192,44 @@ class SkillTools:
     def _named(self) -> list[tuple[str, Contract]]:
         return [(self._skills.get(tool, tool), contract) for tool, contract in self._contracts.items()]
 
+    def put_right(self, tool_name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
+        """Return a model's call with its names put right, before the host's approvals and logs see it.
+
+        `call` does the same; *arguments* are a mapping or the model's text, and come back as such. *others* are the
+        names of further tools of the host.
+        """
+        offered = {**{name: name for name in others}, **self._offered}
+        return put_right(self._runtime, tool_name, arguments, offered)
+
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
-        if (target := self._target(tool_name)) is None:
-            return SkillResponse.failed(unknown_tool(tool_name))
-        runtime, name, session = target
-        return await runtime.call(name, arguments, session=session, **options)
+        called = self._called(tool_name, arguments)
+        if isinstance(called, SkillResponse):
+            return called
+        runtime, name, given, session = called
+        return await runtime.call(name, given, session=session, **options)
 
     def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop, as `call` does."""
-        if (target := self._target(tool_name)) is None:
-            return SkillResponse.failed(unknown_tool(tool_name))
-        runtime, name, session = target
-        return runtime.call_sync(name, arguments, session=session, **options)
+        called = self._called(tool_name, arguments)
+        if isinstance(called, SkillResponse):
+            return called
+        runtime, name, given, session = called
+        return runtime.call_sync(name, given, session=session, **options)
 
-    def _target(self, tool_name: Any) -> tuple[SkillRuntime, str, SkillSession | None] | None:
-        """Return the runtime that answers a call of *tool_name*, the name there, and the session; None if unknown."""
+    def _called(
+        self, tool_name: Any, arguments: Any
+    ) -> tuple[SkillRuntime, str, Any, SkillSession | None] | SkillResponse:
+        """Return the runtime that answers the call, the name there, the arguments, and the session; or the refusal."""
         # A loop written by hand passes on what the model wrote: a name may be null, or not a string at all.
         if not isinstance(tool_name, str):
-            return None
-        if (skill := self._skills.get(tool_name)) is not None:
-            return self._runtime, skill, self.session
-        return (self._own, tool_name, None) if tool_name in (*self._contracts, "run_skill_script") else None
+            return SkillResponse.failed(unknown_tool(tool_name))
+        name, arguments = self.put_right(tool_name, arguments)
+        if (skill := self._skills.get(name)) is not None:
+            return self._runtime, skill, arguments, self.session
+        if name in self._contracts or name == "run_skill_script":
+            return self._own, name, arguments, None
+        return SkillResponse.failed(unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest))
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
