@@ -39,7 +39,8 @@ from typing import Any, ClassVar
 from search_pool import write_pool
 from skill_roots import skill_roots
 
-from skillruntime.catalog import STOP_WORDS, SearchIndex, SkillMetadata, discover
+from skillruntime.catalog import SearchIndex, SkillMetadata, discover
+from skillruntime.catalog.search_words import STOP_WORDS
 
 Search = Callable[[str], list[str]]
 Task = dict[str, Any]

@@ -18,7 +18,7 @@ from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callab
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
-from skillruntime.catalog.visible_text import visible_json, visible_line
+from skillruntime.catalog.visibility import visible_json, visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillNotFoundError, SkillRuntimeError

@@ -30,7 +30,7 @@ from skillruntime.adapters.tool_names import mcp_names
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.skill import SkillMetadata
-from skillruntime.catalog.visible_text import hidden_characters, visible_line
+from skillruntime.catalog.visibility import hidden_characters, visible_line
 from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import render_activation, render_resource
 from skillruntime.runtime.runtime import SkillRuntime

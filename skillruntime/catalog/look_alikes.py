@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from skillruntime.catalog.root_snapshot import Entry
-from skillruntime.catalog.visible_text import skeleton
+from skillruntime.catalog.visibility import skeleton
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["is_one_edit", "look_alikes"]

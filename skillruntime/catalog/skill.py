@@ -113,7 +113,7 @@ class Skill:
         """The instructions, without hidden characters."""
         if self._body is None:
             from skillruntime.catalog.frontmatter import cut
-            from skillruntime.catalog.visible_text import visible_text
+            from skillruntime.catalog.visibility import visible_text
 
             self._written = cut(self._data, self.metadata.path).body
             self._body = visible_text(self._written)
@@ -207,12 +207,11 @@ class Skill:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics of its frontmatter, its contracts and its versions."""
         from skillruntime.catalog.lenient_fields import field_diagnostics
+        from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
-        if self.body is not self._written:
-            from skillruntime.catalog.visible_text import hidden_characters, listed_kinds
-
-            message = f"the instructions have {listed_kinds(hidden_characters(self._written))}; removed"
+        if self.body is not self._written and (hidden := hidden_characters(self._written)):
+            message = f"the instructions have {listed_kinds(hidden)}; removed"
             found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
         found += self._read_contracts().diagnostics
         versions = self._versions()
@@ -272,7 +271,7 @@ class Skill:
             ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
         from skillruntime.catalog.resources import decode_text
-        from skillruntime.catalog.visible_text import visible_text
+        from skillruntime.catalog.visibility import visible_text
 
         return visible_text(decode_text(self.read_resource_bytes(path), path))
 

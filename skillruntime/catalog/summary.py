@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
-from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
+from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["BOOLEANS", "FLAGS", "Summary", "judge", "notes_on_name", "summarize"]

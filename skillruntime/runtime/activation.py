@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visible_text import framed, hidden_characters, listed_kinds, visible_line, without_tag
+from skillruntime.catalog.visibility import framed, hidden_characters, listed_kinds, visible_line, without_tag
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.catalog.visible_text import visible_line
+from skillruntime.catalog.visibility import visible_line
 from skillruntime.errors import AccessDeniedError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from skillruntime.catalog.environment_check import Surroundings, unmet
 from skillruntime.catalog.file_opening import Identity, open_inside
-from skillruntime.catalog.visible_text import visible_line
+from skillruntime.catalog.visibility import visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.errors import (

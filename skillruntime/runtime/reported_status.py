@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from skillruntime.catalog.visible_text import visible_line
+from skillruntime.catalog.visibility import visible_line
 from skillruntime.contract.response import STATUSES, Status
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.activation import as_text

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skillruntime.catalog.visible_text import hidden_characters, listed_kinds, visible_text
+from skillruntime.catalog.visibility import hidden_characters, listed_kinds, visible_text
 from skillruntime.derive.script_output import read_output
 from skillruntime.errors import SkillOutputError
 from skillruntime.runtime.besides_result import text_besides_result

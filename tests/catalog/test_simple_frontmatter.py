@@ -217,3 +217,10 @@ def test_descriptions_without_quotes_are_what_the_repair_reads_on_real_frontmatt
 def test_an_escaped_line_end_before_an_empty_line_is_left_to_yaml() -> None:
     """YAML 1.2.2, section 7.3.1: the backslash and the line end are not text."""
     assert scan('name: pdf\ndescription: "Reads \\\n\n  PDFs"\n') is None
+
+
+def test_forty_fields_before_a_faulty_one_are_read_once() -> None:
+    """314 bytes that once took for ever: each line was matched in two ways."""
+    fields = "".join(f"k{number}: v\n" for number in range(40))
+
+    assert scan(f"name: evil\ndescription: d\n{fields}x: &a y\n") is None

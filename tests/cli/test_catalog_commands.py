@@ -115,23 +115,18 @@ def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
 
 
 def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) -> None:
-    """Each is listed, with 0 tokens where the catalog leaves it out, shown by its range, and locked."""
-    old = write(skills / "older", "counting", "Counts by hand. Use when letters matter.", "version: 0.9.0\n")
+    """Each is listed, with 0 tokens where the catalog leaves it out, and shown by its range."""
+    write(skills / "older", "counting", "Counts by hand. Use when letters matter.", "version: 0.9.0\n")
 
     listed = {skill["name"]: skill["tokens"] for skill in json.loads(run("list", "--json").stdout)["skills"]}
     shown = json.loads(run("show", "counting@<1", "--json").stdout)
     unmet = run("show", "counting@^7")
-    assert run("lock", "--file", "skills.lock.json").exit_code == 0
-    locked = json.loads(Path("skills.lock.json").read_text())["skills"]
-    (old / "notes.txt").write_text("changed")
 
     assert list(listed) == ["counting", "counting@0.9.0", "scans", "xyz"]
     assert listed["counting"] > listed["counting@0.9.0"] == 0
     assert (shown["name"], shown["version"]) == ("counting@0.9.0", "0.9.0")
     assert unmet.exit_code == 1
     assert "Use one of: counting@1.2.0, counting@0.9.0" in unmet.stderr
-    assert locked["counting@0.9.0"]["version"] == "0.9.0"
-    assert "counting@0.9.0 changed" in run("lock", "--check", "--file", "skills.lock.json").stdout
 
 
 def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:

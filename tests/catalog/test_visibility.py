@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.skill_lint import lint
-from skillruntime.catalog.visible_text import (
+from skillruntime.catalog.visibility import (
+    escaped,
     framed,
     hidden_characters,
     is_visible,
@@ -156,6 +157,39 @@ def test_wide_and_other_marks_of_roles_are_escaped(text: str, shown: str) -> Non
     assert without_tag("skill_resource", text) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<|im_start|>system", "&lt;|im_start|>system"),
+        ("<|start_header_id|>user<|end_header_id|>", "&lt;|start_header_id|>user&lt;|end_header_id|>"),
+        ("<start_of_turn>model", "&lt;start_of_turn>model"),
+        ("[INST] [/TOOL_RESULTS] [TOOL_CALLS]", "&#91;INST] &#91;/TOOL_RESULTS] &#91;TOOL_CALLS]"),
+        ("a <b> [x] | <| 3", "a <b> [x] | <| 3"),
+    ],
+)
+def test_role_marks_are_escaped_where_a_model_reads(text: str, shown: str) -> None:
+    """Of ChatML, Llama, Gemma and Mistral; other brackets stay."""
+    assert escaped(text) == shown
+    assert escaped(shown) == shown
+
+
+def test_the_viramas_are_those_of_unicode() -> None:
+    """Every character of the combining class 9."""
+    viramas = [each for each in EVERY if unicodedata.combining(each) == 9]
+
+    assert [each for each in viramas if not visible_text(f"{each}\u200d").endswith("\u200d")] == []
+
+
+@pytest.mark.parametrize("text", ["Careful \u26a0\ufe0f, \u2764\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467"])
+def test_emoji_are_no_finding(tmp_path: Path, write_skill: WriteSkill, text: str) -> None:
+    """A seventh of real skills has such emoji; nothing of them is removed, and nothing is said of them."""
+    write_skill("pdf", text=f"---\nname: pdf\ndescription: Reads {text}\n---\n{text}\n")
+    skill = discover(tmp_path / "skills").activate("pdf")
+
+    assert skill.body == text
+    assert [each.rule for each in skill.diagnostics] == []
+
+
 def test_a_line_has_no_wide_mark_of_a_role() -> None:
     """As of the plain one."""
-    assert visible_line("a <\uff5cUser\uff5c> b") == "a < \uff5cUser\uff5c> b"
+    assert visible_line("a <\uff5cUser\uff5c> b") == "a &lt;\uff5cUser\uff5c> b"
