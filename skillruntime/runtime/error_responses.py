@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
 
 from skillruntime.contract.response import handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 
-__all__ = ["repeated", "to_errors", "unwrapped", "with_next_step"]
+__all__ = ["repeated", "schema_at", "to_errors", "unwrapped", "with_next_step"]
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
@@ -58,8 +61,41 @@ def with_next_step(error: SkillError) -> SkillError:
     return dataclasses.replace(error, suggested_action=_NEXT_STEPS.get(error.code, otherwise))
 
 
-def repeated(error: SkillError, times: int) -> SkillError:
-    """Return *error* of a call that was refused *times* times, with a word on that: models resend it unchanged."""
-    again = f"This same call has been refused {times} times: change it, or ask the user."
-    action = f"{again} {error.suggested_action}" if error.suggested_action else again
-    return dataclasses.replace(error, suggested_action=action)
+def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
+    """Return *error* of a call that was refused *times* times, with a word on that: models resend it unchanged.
+
+    From the third time on it says so in other words, with what the *schema* of the arguments asks for at that place.
+    """
+    path = (error.details or {}).get("path")
+    if times < 3 or path is None:  # a refusal for which the arguments are not the reason has no schema to show
+        again = f"This same call has been refused {times} times: change it, or ask the user."
+        action = f"{again} {error.suggested_action}" if error.suggested_action else again
+        return dataclasses.replace(error, suggested_action=action)
+    wanted = json.dumps(schema_at(schema, str(path)), ensure_ascii=False, default=str)
+    if len(wanted) > _LONGEST_SCHEMA:
+        wanted = wanted[:_LONGEST_SCHEMA] + "..."
+    return dataclasses.replace(
+        error,
+        message=f"Nothing was run, for the {times}th time, because of {path or 'the arguments'}: {error.message}",
+        suggested_action=f"Do not send these arguments again. {path or 'They'} must fit this schema: {wanted}",
+    )
+
+
+_LONGEST_SCHEMA = 600  # characters
+
+
+def schema_at(schema: Any, path: str) -> Any:
+    """Return what *schema* says of the value at *path*, a JSON Pointer into the arguments, as far as it is plain."""
+    found = schema
+    for step in path.split("/")[1:]:
+        if not isinstance(found, Mapping):
+            return schema
+        name = step.replace("~1", "/").replace("~0", "~")
+        properties = found.get("properties")
+        inner = properties.get(name) if isinstance(properties, Mapping) else None
+        if inner is None and name.isdecimal():
+            inner = found.get("items")
+        if inner is None:
+            return found
+        found = inner
+    return found

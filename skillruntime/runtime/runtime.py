@@ -63,6 +63,8 @@ class SkillRuntime:
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
+    *definition_tokens* is the most that the definitions of one untrusted skill's tools take in a request to a model;
+    the others are called by name.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """
@@ -82,7 +84,9 @@ class SkillRuntime:
         sandbox_trusted: bool = False,
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
+        definition_tokens: int | None = 8_000,
     ) -> None:
+        self.definition_tokens = definition_tokens
         asked = tuple(environment)
         self._grants = dict(grants or {})
 
@@ -209,7 +213,10 @@ class SkillRuntime:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
             InvalidSkillError: its SKILL.md cannot be read.
         """
-        return self._callables.open_skill(name)
+        active = self._callables.open_skill(name)
+        if active.skill is None or active.skill.trusted:
+            return active
+        return dataclasses.replace(active, definition_tokens=self.definition_tokens)
 
     def function_skills(self, query: str | None = None) -> list[str]:
         """Return the skills that are functions of the host alone, without a SKILL.md; with *query* those that match."""
@@ -384,7 +391,7 @@ class SkillRuntime:
         workspace = self._workspace if session is None else session.workspace
         target = self._callables.target(request.name, request.function)
         accepted = target.contract.accept(
-            request.sent,
+            target.unescaped(request.sent),
             version=options.get("version"),
             policy=self._policy,
             finish_reason=options.get("finish_reason"),
@@ -442,7 +449,8 @@ class SkillRuntime:
         if prepared is None and request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
             if times > 1:  # models resend a refused call unchanged: the second answer says so
-                errors[0] = repeated(errors[0], times)
+                schema = None if target is None else target.contract.input.document
+                errors[0] = repeated(errors[0], times, schema)
         return SkillResponse.failed(*errors, metadata=metadata)
 
     def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
