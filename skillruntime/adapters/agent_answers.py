@@ -14,8 +14,6 @@ from skillruntime.adapters.model_reply import refused_call
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["in_place_of_framework_text", "make_storable", "not_approved", "refused"]
-
 # Parts of langgraph.prebuilt.tool_node's INVALID_TOOL_NAME_ERROR_TEMPLATE and TOOL_INVOCATION_ERROR_TEMPLATE.
 _UNKNOWN = "is not a valid tool, try one of"
 _MALFORMED, _END = " with error:\n", "Please fix the error and try again."

@@ -10,8 +10,6 @@ from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 from skillruntime.adapters.agent_state import loading_answers
 from skillruntime.runtime.activation import digest_of
 
-__all__ = ["is_loading", "second_answers", "with_each_once", "with_text"]
-
 
 def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
     """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""

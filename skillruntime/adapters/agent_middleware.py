@@ -123,8 +123,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._ask = ask
         self._aliases = aliases
         self._seen: set[str] = set()  # the host's tools
-        extra = () if limits is None else ("read_on",)
-        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
+        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill")))
         # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
@@ -273,13 +272,14 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
         _require_distinct(request.tools, self._own)
         others = [tool for tool in request.tools if _name_of(tool) not in self._own]
-        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
-        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
-        if self._tool_list is TYPED:
-            own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
         # Providers reject two tools of one name; that of the host is kept.
         taken = {_name_of(tool) for tool in others}
         typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
+        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
+        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
+        if self._tool_list is TYPED:
+            needed = conversation.needed_tools()
+            own = [tool for tool in own if tool.name in needed]
         return request.override(
             system_message=with_text(request.system_message, skills_text),
             messages=messages,
@@ -331,9 +331,6 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if name in self._own and request.tool is not None:
             return request.override(tool=conversation.own_tool(name))
         if request.tool is None:
-            # The name that other runtimes have for calling a script; instructions written for them mention it.
-            if name == "run_skill_script":
-                return request.override(tool=conversation.own_tool(name))
             if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
                 return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:

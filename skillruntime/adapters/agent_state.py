@@ -12,17 +12,6 @@ from typing_extensions import TypedDict
 
 from skillruntime.runtime.activation import as_text, digest_of
 
-__all__ = [
-    "LoadedSkill",
-    "SkillState",
-    "active_skills",
-    "first_turn",
-    "loading_answers",
-    "merge_loaded",
-    "next_turn",
-    "next_use",
-]
-
 
 class LoadedSkill(TypedDict):
     """One loaded skill: its fingerprint, a digest of the message that shows its instructions, and when it was used.

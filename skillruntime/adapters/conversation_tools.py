@@ -1,7 +1,7 @@
 """The tools of every conversation. They have contracts, so their malformed arguments are repaired too.
 
-``load_skill``, ``read_skill_resource``, ``call_skill``, and, if needed, ``search_skills`` (the catalog does not fit its
-budget) and ``read_on`` (a token limit may cut a text).
+``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut), ``call_skill``, and, where the
+catalog does not fit its budget, ``search_skills``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -18,40 +18,14 @@ from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callab
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
-from skillruntime.catalog.visibility import visible_json, visible_line
+from skillruntime.catalog.visibility import escaped, visible_json, visible_line, visible_text
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillNotFoundError, SkillRuntimeError
-from skillruntime.runtime.activation import fingerprint
+from skillruntime.runtime.activation import fingerprint, within_tokens
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
-
-__all__ = [
-    "FIXED",
-    "LOAD_SKILL",
-    "MOST_TOOLS",
-    "READ_RESOURCE",
-    "RUN_SCRIPT",
-    "TYPED",
-    "ToolList",
-    "ToolListName",
-    "ToolStyle",
-    "chosen_style",
-    "contracts_of",
-    "conversation_runtime",
-    "fits",
-    "own_tool_names",
-    "require_free_names",
-    "require_runtime",
-    "script_call",
-    "skills_prompt",
-    "to_object",
-    "to_text",
-    "tool_list_of",
-    "unknown_tool",
-    "visible_callables",
-]
 
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
@@ -106,17 +80,22 @@ def fits(rendered: Rendered) -> bool:
 
 def to_text(response: SkillResponse) -> str:
     """Return an answer as a model reads it: instructions, resources and pages as plain text, anything else as JSON."""
+    metadata = response.metadata or {}
+    if "page" in metadata:
+        return escaped(visible_text(metadata["page"]))
     # In JSON every line end and quote of a long text would cost a token more.
-    is_page = "read_on" in (response.metadata or {})
-    if isinstance(response.data, str) and response.status == "success" and (is_page or _is_own(response)):
-        return response.data
-    return visible_json(response.to_json())
+    if isinstance(response.data, str) and response.status == "success" and metadata.get("skill") in OWN_TOOLS:
+        return escaped(response.data)
+    return escaped(visible_json(response.to_json()))
 
 
 def to_object(response: SkillResponse) -> dict[str, Any]:
     """Return an answer as the JSON object that an SDK writes out itself, with hidden characters as visible escapes."""
+    metadata = dict(response.metadata or {})
+    if "page" in metadata:
+        response = replace(response, data=metadata.pop("page"), metadata=metadata)
     # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the whole request would fail.
-    envelope: dict[str, Any] = json.loads(visible_json(response.to_json(), escape=r"\\u"))
+    envelope: dict[str, Any] = json.loads(escaped(visible_json(response.to_json(), escape=r"\\u")))
     return envelope
 
 
@@ -134,6 +113,24 @@ def contracts_of(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contr
         with suppress(SkillRuntimeError):
             found[name] = runtime.contract(name)
     return found
+
+
+def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
+    """Return the contracts of *names* that a request may define: of an untrusted skill no more than its tokens allow.
+
+    What is left out is called by name, with ``call_skill``.
+    """
+    contracts = contracts_of(runtime, names)
+    limited: dict[str, dict[str, str]] = {}
+    for name, contract in contracts.items():
+        metadata = runtime.catalog.get(name.partition("/")[0])
+        if metadata is not None and not metadata.trusted:
+            text = f"{name} {contract.description} {json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
+            limited.setdefault(metadata.name, {})[name] = text
+    for definitions in limited.values():
+        for name in definitions.keys() - within_tokens(definitions, runtime.definition_tokens):
+            del contracts[name]
+    return contracts
 
 
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
@@ -193,12 +190,11 @@ def tool_list_of(style: ToolStyle) -> ToolList:
     return TYPED if style == "typed" else FIXED
 
 
-def own_tool_names(style: ToolStyle, rendered: Rendered, session: SkillSession) -> list[str]:
+def own_tool_names(style: ToolStyle, rendered: Rendered, *, is_any_left_out: bool = False) -> list[str]:
     """Return which of `OWN_TOOLS` a conversation needs."""
     names = ["load_skill", "read_skill_resource"]
     names += [] if fits(rendered) else ["search_skills"]
-    names += [] if session.limits is None else ["read_on"]
-    return [*names, "call_skill"] if style == "generic" else names
+    return [*names, "call_skill"] if style == "generic" or is_any_left_out else names
 
 
 def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
@@ -223,19 +219,6 @@ def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
 
 def _did_you_mean(names: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(repr(name) for name in names)}?"
-
-
-def script_call(arguments: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the callable and its arguments that a call of ``run_skill_script`` means.
-
-    Other runtimes for skills have a tool of this name, and instructions written for them mention it.
-
-    >>> script_call({"skill_name": "pdf", "script_name": "scripts/extract.py", "args": {"path": "a.pdf"}})
-    ('pdf/extract', {'path': 'a.pdf'})
-    """
-    script = str(arguments.get("script_name") or "").rpartition("/")[2].partition(".")[0]
-    skill = str(arguments["skill_name"])
-    return f"{skill}/{script}" if script and script != skill else skill, arguments.get("args") or {}
 
 
 def conversation_runtime(
@@ -264,6 +247,8 @@ def conversation_runtime(
 
     @own.implements("read_skill_resource", contract=READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:
+        if session.has_page(arguments["path"]):
+            return session.read_on(arguments["path"])
         return session.read_resource(_skill_name(runtime, arguments["name"]), arguments["path"])
 
     @own.implements("search_skills", contract=_SEARCH)
@@ -274,11 +259,7 @@ def conversation_runtime(
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
         return "\n".join(found[:limit]) or "No skill matches these words; try other words, or continue without a skill."
 
-    @own.implements("read_on", contract=_READ_ON)
-    def read_on(arguments: dict[str, Any]) -> str:
-        return session.read_on(arguments["handle"])
-
-    @own.implements("call_skill", contract=_CALL_SKILL)
+    @own.implements("call_skill", contract=CALL_SKILL)
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
         # One call id for both: a trace shows the skill under the tool call of the model.
@@ -294,17 +275,7 @@ def conversation_runtime(
             let_through=let_through,
         )
 
-    @own.implements("run_skill_script", contract=RUN_SCRIPT)
-    async def run_skill_script(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
-        # "scripts/extract.py" of the skill "pdf" is the callable "pdf/extract".
-        name, given = script_call(arguments)
-        return await call_skill({"name": name, "arguments": given}, context)
-
     return own
-
-
-def _is_own(response: SkillResponse) -> bool:
-    return (response.metadata or {}).get("skill") in OWN_TOOLS
 
 
 def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:
@@ -380,7 +351,7 @@ LOAD_SKILL = _contract(
 )
 READ_RESOURCE = _contract(
     "read_skill_resource",
-    "Read one text file of a skill, by the path that load_skill listed.",
+    "Read one text file of a skill, by the path that load_skill listed, or the rest of a text that was cut.",
     ["name", "path"],
     name=_NAME,
     path={"type": "string", "minLength": 1, "description": "Such as 'references/FORMS.md'"},
@@ -392,25 +363,11 @@ _SEARCH = _contract(
     query={"type": "string", "minLength": 1, "description": "What the task is about, in a few words"},
     limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "How many at most; 10 if not given"},
 )
-_READ_ON = _contract(
-    "read_on",
-    "Read the next part of a text that was cut.",
-    ["handle"],
-    handle={"type": "string", "minLength": 1, "description": "As given at the cut"},
-)
-_CALL_SKILL = _contract(
+CALL_SKILL = _contract(
     "call_skill",
     "Call a skill's tool with arguments, as its instructions say; returns an envelope.",
     ["name"],
     name={**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
     arguments={"type": "object", "description": "The arguments, as the skill's contract says"},
     version={"type": "string", "description": "The version the arguments are written for, if known"},
-)
-RUN_SCRIPT = _contract(
-    "run_skill_script",
-    "Call a skill's script.",
-    ["skill_name"],
-    skill_name=_NAME,
-    script_name={"type": "string", "description": "The script's file name"},
-    args={"type": "object", "description": "The arguments, as the script's contract says"},
 )

@@ -31,8 +31,6 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 
-__all__ = ["EnforcedTool", "enforce"]
-
 # The parameter by which `EnforcedTool` knows a call from ToolNode: a model sends JSON, never a ToolRuntime.
 _PROOF = "skillruntime_proof"
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)

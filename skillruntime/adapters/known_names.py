@@ -18,9 +18,7 @@ from skillruntime.contract.arguments import parse_arguments
 from skillruntime.errors import SkillInputError, SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["OWN_TOOLS", "is_hidden", "meant_callable", "meant_skill", "meant_tool", "put_right"]
-
-OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on", "run_skill_script")
+OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills")
 """Names that a skill's tool must not have; each adapter checks its runtime with `require_free_names`."""
 
 

@@ -13,14 +13,14 @@ import json
 import sys
 from collections.abc import Callable
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import anyio
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
-from pydantic import PrivateAttr, SerializerFunctionWrapHandler, model_serializer
+from pydantic import PrivateAttr
 from pydantic_core import PydanticUndefined
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -28,6 +28,7 @@ from skillruntime.adapters.conversation_tools import (
     ToolStyle,
     chosen_style,
     conversation_runtime,
+    definable,
     own_tool_names,
     require_free_names,
     require_runtime,
@@ -54,7 +55,6 @@ from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -98,67 +98,6 @@ class SkillTool(BaseTool):
         super().__init__(**{**{name: value for name, value in found.items() if name not in own}, **fields})
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
-
-    @classmethod
-    def listed(cls, runtime: SkillRuntime, skill: str, *, session: SkillSession | None = None) -> SkillTool:
-        """Return the tool for *skill*, a name that *runtime* lists; its contract is read when it is first needed.
-
-        A toolkit may have thousands of tools, of which a host takes the few that a request needs.
-        """
-        tool = cls.__new__(cls)
-        own = _fields_of_class(cls)
-        found = {"name": to_tool_name(skill), "description": "", "args_schema": {}}
-        BaseTool.__init__(tool, **({name: found[name] for name in found if name not in own} if own else found))
-        # Absent fields are what pydantic asks `__getattr__` for.
-        for name in ("description", "args_schema"):
-            if name not in own:
-                del tool.__dict__[name]
-        tool._called = (runtime, skill, session, to_text)
-        return tool
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in ("description", "args_schema"):
-                return super().__getattr__(name)
-            self._read()
-            return self.__dict__[name]
-
-    def _read(self) -> None:
-        """Set the fields that are not there yet: what a host has set stays."""
-        fields = self.__dict__
-        if "description" in fields and "args_schema" in fields:
-            return
-        runtime, skill, *_ = self._called
-        try:
-            found = _read_fields(runtime.contract(skill), skill)
-        except SkillRuntimeError:  # it has changed since it was listed: a call of it says why
-            found = {"description": skill, "args_schema": {"type": "object", "properties": {}}}
-        for name, value in found.items():
-            fields.setdefault(name, value)
-
-    # pydantic reads an instance's fields here without asking for them.
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        self._read()
-        written: dict[str, Any] = write(self)
-        return written
-
-    def __eq__(self, other: object) -> bool:
-        for each in (self, other):
-            if isinstance(each, SkillTool):
-                each._read()
-        return super().__eq__(other)
-
-    def __iter__(self) -> Any:
-        self._read()
-        return super().__iter__()
-
-    def __repr_args__(self) -> Any:
-        if (self.__pydantic_private__ or {}).get("_called"):  # `model_construct` makes a tool that calls nothing
-            self._read()
-        return super().__repr_args__()
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SkillTool:
         return self.model_copy()  # a copy calls the same runtime, which holds locks and threads
@@ -346,18 +285,14 @@ class SkillToolkit(BaseToolkit):
         own = conversation_runtime(
             runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, let_through=is_control_flow
         )
-        names = own_tool_names(style, rendered, self._session)
-        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
-        if style == "generic":
-            return tools
-        callable_skills = visible_callables(runtime)
-        tool_names([*callable_skills, *OWN_TOOLS])
-        typed = [SkillTool.listed(runtime, name, session=self._session) for name in callable_skills]
-        schemas = ((tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed)
-        if self._session.limits is None:
-            self._session.note_schemas(schemas)
-            return [*tools, *typed]
-        # Not offered at all: a schema that is cut is not a schema.
+        names = [] if style == "generic" else visible_callables(runtime)
+        tool_names([*names, *OWN_TOOLS])
+        defined = definable(runtime, names)
+        own_names = own_tool_names(style, rendered, is_any_left_out=len(defined) < len(names))
+        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in own_names]
+        typed = [SkillTool(runtime, name, session=self._session) for name in defined]
+        schemas = [(tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed]
+        # Not offered at all where it does not fit the session's limits: a schema that is cut is not a schema.
         admitted = [self._session.admit_schema(*schema) is None for schema in schemas]
         return [*tools, *compress(typed, admitted)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 import mcp_types as types
@@ -15,14 +16,13 @@ from mcp import MCPError
 from pydantic import Field
 
 from skillruntime.adapters.conversation_tools import (
+    CALL_SKILL,
     LOAD_SKILL,
     READ_RESOURCE,
-    RUN_SCRIPT,
-    contracts_of,
-    script_call,
+    definable,
     visible_callables,
 )
-from skillruntime.adapters.known_names import is_hidden, meant_callable, meant_skill, meant_tool
+from skillruntime.adapters.known_names import is_hidden, meant_skill, meant_tool
 from skillruntime.adapters.mcp_client import ListSkillsResult
 from skillruntime.adapters.skill_manifest import read_file, split_uri, to_entry, to_uri
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
@@ -31,11 +31,12 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.skill import SkillMetadata
 from skillruntime.catalog.visibility import hidden_characters, visible_line
+from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import render_activation, render_resource
+from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
-
-__all__ = ["GetSkillResult", "Served"]
+from skillruntime.runtime.session import SkillSession
 
 _PAGE = 100
 _OWN = ("load_skill", "read_skill_resource")
@@ -55,6 +56,7 @@ class Served:
     def __init__(self, runtime: SkillRuntime) -> None:
         self._runtime = runtime
         self._known: dict[str, str] = {}
+        self._pages: WeakKeyDictionary[Any, SkillSession] = WeakKeyDictionary()
         self._own = self._own_tools()
 
     def _own_tools(self) -> SkillRuntime:
@@ -67,17 +69,26 @@ class Served:
             return self._rendered(name)
 
         @own.implements("read_skill_resource", contract=READ_RESOURCE)
-        def read_skill_resource(arguments: dict[str, Any]) -> str:
+        def read_skill_resource(arguments: dict[str, Any], context: CallContext) -> str:
+            pages = self._pages_of(context.config)
+            if pages.has_page(arguments["path"]):
+                return pages.read_on(arguments["path"])
             name = self._visible_skill(arguments["name"])
             return render_resource(self._visible().activate(name), arguments["path"])
 
-        @own.implements("run_skill_script", contract=RUN_SCRIPT)
-        async def run_skill_script(arguments: dict[str, Any]) -> Any:
-            name, given = script_call(arguments)
-            name = meant_callable(self._runtime, name).name or self._visible_skill(name)
-            return await self._runtime.call(name, given)
+        @own.implements("call_skill", contract=CALL_SKILL)
+        async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
+            name = meant_callable(self._runtime, arguments["name"]).name
+            name = name or self._visible_skill(arguments["name"])
+            return await self._runtime.call(name, arguments.get("arguments"), version=arguments.get("version"))
 
         return own
+
+    def _pages_of(self, client: Any) -> SkillSession:
+        """Return what keeps the rest of the long results that this client was shown."""
+        if client not in self._pages:
+            self._pages[client] = self._runtime.session()
+        return self._pages[client]
 
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         definitions = await anyio.to_thread.run_sync(self._definitions)
@@ -88,17 +99,20 @@ class Served:
         arguments = params.arguments or {}
         tools = self._known if params.name in self._known else self._tools()
         tool = meant_tool(self._runtime, params.name, tools)
-        if tool.name in (*self._own_names(), "run_skill_script"):
-            response = await self._own.call(tool.name, arguments)
-            return types.CallToolResult.model_validate(to_mcp_result(response))
+        client = context.session
+        if tool.name in (*self._own_names(), "call_skill"):
+            response = await self._own.call(str(tool.name), arguments, config=client)
+            return self._result(client, str(tool.name), arguments, response)
         if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
             hint = f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}")
         name = tools[tool.name]
-        response = await self._runtime.call(name, arguments)
-        return types.CallToolResult.model_validate(
-            to_mcp_result(response, notes_for=self._runtime.contract(name) if response.ok else None)
-        )
+        return self._result(client, name, arguments, await self._runtime.call(name, arguments))
+
+    def _result(self, client: Any, name: str, arguments: Any, response: SkillResponse) -> types.CallToolResult:
+        if (response.metadata or {}).get("skill") not in ("load_skill", "read_skill_resource"):
+            response = self._pages_of(client).record_answer(name, arguments, response)
+        return types.CallToolResult.model_validate(to_mcp_result(response))
 
     async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         shown, following = _page(list(self._visible().values()), params)
@@ -168,12 +182,13 @@ class Served:
 
     def _definitions(self) -> list[dict[str, Any]]:
         """Return the definitions of all tools; this reads every contract."""
-        definitions = [to_mcp(self._own.contract(name), name=name) for name in self._own_names()]
         tools = self._tools()
-        contracts = contracts_of(self._runtime, tools.values())
+        contracts = definable(self._runtime, tools.values())
+        names = [*self._own_names(), *(["call_skill"] if len(contracts) < len(tools) else [])]
+        definitions = [to_mcp(self._own.contract(name), name=name) for name in names]
         for shown, name in sorted(tools.items()):
             if name in contracts:
-                definitions.append({**to_mcp(contracts[name], name=name, with_notes=True), "name": shown})
+                definitions.append({**to_mcp(contracts[name], name=name), "name": shown})
         return definitions
 
     def _tools(self) -> dict[str, str]:

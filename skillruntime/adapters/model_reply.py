@@ -13,9 +13,6 @@ from skillruntime.contract.arguments import CUT_OFF_REASONS, parse_arguments
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, TruncatedInputError
 
-__all__ = ["PutRight", "finish_reason", "refused_call", "with_calls_settled"]
-
-
 PutRight = Callable[[str, Any], tuple[str, Any]]
 """Returns a call's tool and arguments with the names put right."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["fold_root"]
-
 # Keywords that OpenAI and Anthropic reject at the root of a tool's parameters, in addition to oneOf, anyOf and allOf.
 _DROPPED = ("not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "enum", "const")
 _MAX_DEPTH = 8

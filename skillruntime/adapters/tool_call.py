@@ -16,18 +16,6 @@ from langchain_core.tools import BaseTool
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = [
-    "PROOF",
-    "Place",
-    "ainvoke",
-    "asking_for",
-    "invoke",
-    "is_control_flow",
-    "place_of",
-    "read_tool_call",
-    "to_tool_result",
-]
-
 PROOF = "skillruntime_proof"
 """The argument by which a tool knows its host: a model sends JSON, never a `Place` or LangGraph's ``ToolRuntime``."""
 

@@ -10,8 +10,6 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.references import children, referenced
 from skillruntime.tokens.schema_views import for_model
 
-__all__ = ["to_tool_schema"]
-
 _PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
 
 

@@ -37,10 +37,10 @@ class ActiveSkill:
     body: str
     contracts: Mapping[str, Contract]
     skill: Skill | None = None
-    definition_tokens: int | None = None
-    """The most tokens that the definitions of its tools may take in a request; None without a limit."""
     not_ready: Callable[[], Mapping[str, tuple[str, ...]]] = dict
     """Returns, by callable name, what its script lacks now: packages, variables, grants."""
+    definition_tokens: int | None = None
+    """The most tokens that the definitions of its tools may take in a request; None without a limit."""
 
     @classmethod
     def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:

@@ -92,7 +92,7 @@ class Target:
     has_paths: bool
     needs_approval: bool
     escapes: Mapping[str, str]
-    """What a model reads in place of names and values that have role marks of chat templates, each with the original."""
+    """The names and values with role marks of chat templates: what a model reads, and the original."""
 
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:

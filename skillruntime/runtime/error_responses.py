@@ -76,7 +76,7 @@ def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
         wanted = wanted[:_LONGEST_SCHEMA] + "..."
     return dataclasses.replace(
         error,
-        message=f"Nothing was run, for the {times}th time, because of {path or 'the arguments'}: {error.message}",
+        message=f"These arguments were refused {times} times, and nothing was run: {error.message}",
         suggested_action=f"Do not send these arguments again. {path or 'They'} must fit this schema: {wanted}",
     )
 

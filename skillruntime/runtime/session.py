@@ -259,7 +259,11 @@ class SkillSession:
             TokenLimitError: it does not fit what may still be spent.
         """
         with self._lock:
-            return _text_of(self.ledger.read_on(handle))
+            return _text_of((self._ledger if self.limits is None else self.ledger).read_on(handle))
+
+    def has_page(self, handle: str) -> bool:
+        """Whether *handle* is that of a text that was cut, and is still kept."""
+        return self._ledger.has_page(handle)
 
     def note_request(self) -> None:
         """Note that the whole conversation was sent to the model once more, for the ledger's ``carried_tokens``."""

@@ -146,7 +146,7 @@ class TokenLedger:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept (the last 32 are).
         """
         key, _, offset = handle.rpartition(":")
-        if key not in self._held or not offset.isdecimal():
+        if not self.has_page(handle):
             raise ResourceNotFoundError(
                 f"There is no text to continue at {handle[:40]!r}",
                 suggested_action="Call the skill again, or read the resource again from its start",
@@ -155,6 +155,11 @@ class TokenLedger:
         self._held.move_to_end(key)
         tier, name, text = self._held[key]
         return self._admit(tier, name, text, int(offset), handle=key)
+
+    def has_page(self, handle: str) -> bool:
+        """Whether `read_on` knows *handle*."""
+        key, _, offset = handle.rpartition(":")
+        return key in self._held and offset.isdecimal()
 
     def record_call(self, name: str, arguments: str, answer: str, *, ok: bool) -> Admitted:
         """Record one call: its *answer*, and its *arguments* too where it repeats a call of *name* that failed.
