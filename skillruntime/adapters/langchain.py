@@ -53,6 +53,7 @@ from skillruntime.adapters.tool_call import (
 )
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.runtime.call_options import CallOptions
@@ -156,7 +157,7 @@ def _fields_of_class(kind: type[SkillTool]) -> frozenset[str]:
 
 
 def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:
-    return {"description": contract.description or skill, "args_schema": to_tool_schema(contract)}
+    return {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
 
 
 _SIGNATURE = inspect.Signature(

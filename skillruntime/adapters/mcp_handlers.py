@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 import mcp_types as types
@@ -22,7 +21,7 @@ from skillruntime.adapters.conversation_tools import (
     definable,
     visible_callables,
 )
-from skillruntime.adapters.known_names import is_hidden, meant_skill, meant_tool
+from skillruntime.adapters.known_names import is_hidden, meant_callable, meant_skill, meant_tool
 from skillruntime.adapters.mcp_client import ListSkillsResult
 from skillruntime.adapters.skill_manifest import read_file, split_uri, to_entry, to_uri
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
@@ -34,9 +33,7 @@ from skillruntime.catalog.visibility import hidden_characters, visible_line
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import render_activation, render_resource
-from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.session import SkillSession
 
 _PAGE = 100
 _OWN = ("load_skill", "read_skill_resource")
@@ -56,7 +53,7 @@ class Served:
     def __init__(self, runtime: SkillRuntime) -> None:
         self._runtime = runtime
         self._known: dict[str, str] = {}
-        self._pages: WeakKeyDictionary[Any, SkillSession] = WeakKeyDictionary()
+        self._pages = runtime.session()  # the rest of long results, by handles that no other client can guess
         self._own = self._own_tools()
 
     def _own_tools(self) -> SkillRuntime:
@@ -69,10 +66,9 @@ class Served:
             return self._rendered(name)
 
         @own.implements("read_skill_resource", contract=READ_RESOURCE)
-        def read_skill_resource(arguments: dict[str, Any], context: CallContext) -> str:
-            pages = self._pages_of(context.config)
-            if pages.has_page(arguments["path"]):
-                return pages.read_on(arguments["path"])
+        def read_skill_resource(arguments: dict[str, Any]) -> str:
+            if self._pages.has_page(arguments["path"]):
+                return self._pages.read_on(arguments["path"])
             name = self._visible_skill(arguments["name"])
             return render_resource(self._visible().activate(name), arguments["path"])
 
@@ -84,12 +80,6 @@ class Served:
 
         return own
 
-    def _pages_of(self, client: Any) -> SkillSession:
-        """Return what keeps the rest of the long results that this client was shown."""
-        if client not in self._pages:
-            self._pages[client] = self._runtime.session()
-        return self._pages[client]
-
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         definitions = await anyio.to_thread.run_sync(self._definitions)
         page, following = _page(definitions, params)
@@ -99,19 +89,18 @@ class Served:
         arguments = params.arguments or {}
         tools = self._known if params.name in self._known else self._tools()
         tool = meant_tool(self._runtime, params.name, tools)
-        client = context.session
         if tool.name in (*self._own_names(), "call_skill"):
-            response = await self._own.call(str(tool.name), arguments, config=client)
-            return self._result(client, str(tool.name), arguments, response)
+            response = await self._own.call(str(tool.name), arguments)
+            return self._result(str(tool.name), arguments, response)
         if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
             hint = f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}")
         name = tools[tool.name]
-        return self._result(client, name, arguments, await self._runtime.call(name, arguments))
+        return self._result(name, arguments, await self._runtime.call(name, arguments))
 
-    def _result(self, client: Any, name: str, arguments: Any, response: SkillResponse) -> types.CallToolResult:
+    def _result(self, name: str, arguments: Any, response: SkillResponse) -> types.CallToolResult:
         if (response.metadata or {}).get("skill") not in ("load_skill", "read_skill_resource"):
-            response = self._pages_of(client).record_answer(name, arguments, response)
+            response = self._pages.record_answer(name, arguments, response)
         return types.CallToolResult.model_validate(to_mcp_result(response))
 
     async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -197,8 +186,10 @@ class Served:
         return self._known
 
     def _own_names(self) -> tuple[str, ...]:
-        """Return the tools that give instructions: none where all skills are functions."""
-        return _OWN if len(self._visible()) else ()
+        """Return the server's own tools; where all skills are functions, there is nothing to load."""
+        if len(self._visible()):
+            return _OWN
+        return _OWN[1:] if self._known else ()
 
     def _rendered(self, name: str) -> str:
         active = self._runtime.open_skill(name)

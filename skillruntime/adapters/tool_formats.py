@@ -23,6 +23,7 @@ from skillruntime.adapters.conversation_tools import (
 from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.references import referenced
 from skillruntime.contract.response import SkillResponse, to_plain
@@ -218,7 +219,7 @@ class SkillTools:
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
     own = contract.name if name is None else name
-    return {"name": to_tool_name(own), "description": contract.description or own}
+    return {"name": to_tool_name(own), "description": escaped(contract.description or own)}
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

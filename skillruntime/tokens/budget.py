@@ -5,6 +5,7 @@ Law: no text is cut or refused silently; a cut text carries a handle to read on,
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -105,7 +106,6 @@ class TokenLedger:
         self._times: dict[Tier, int] = dict.fromkeys(Tier, 0)
         self._failed: set[str] = set()
         self._held: OrderedDict[str, tuple[Tier, str, str]] = OrderedDict()
-        self._handles = 0
 
     def count(self, text: str) -> int:
         """Return the tokens of *text* for this conversation's model: what to hand to ``catalog.render``."""
@@ -236,8 +236,8 @@ class TokenLedger:
         return f"\n[cut: {left:,} of {whole:,} tokens left; to read on: {self._read_on.format(handle=handle)}]"
 
     def _hold(self, tier: Tier, name: str, text: str) -> str:
-        self._handles += 1
-        key = f"{tier.value}{self._handles}"
+        # One ledger may serve several clients, which must not guess the handles of one another.
+        key = f"{tier.value}-{os.urandom(6).hex()}"
         self._held[key] = (tier, name, text)
         # The oldest text goes first: a model reads on in what it has just seen.
         if len(self._held) > self._held_texts:

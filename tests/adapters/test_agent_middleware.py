@@ -362,13 +362,11 @@ def test_limits_page_and_reading_on_is_a_tool(write: Write, tmp_path: Path) -> N
     """A body longer than a page comes with the call that reads on; the ledger has it all."""
     write("long", "\n".join(f"Line {number} of the instructions." for number in range(100)))
     runtime = SkillRuntime(discover(tmp_path / "skills"))
-    turns = [load("long"), call_message(("read_skill_resource", {"name": "result", "path": "body1:0"}), turn=2)]
-    agent = Agent(runtime, *turns, limits=TokenLimits(page_tokens=200), saver=InMemorySaver())
+    agent = Agent(runtime, load("long"), limits=TokenLimits(page_tokens=200), saver=InMemorySaver())
 
-    page, rest = agent.answers()
+    (page,) = agent.answers()
 
-    assert "to read on: read_skill_resource(name='result', path='body1:" in page.content
-    assert rest.status == "success"
+    assert "to read on: read_skill_resource(name='result', path='body-" in page.content
     state = agent.graph.get_state(THREAD).values
     assert agent.middleware.session(state).ledger.spent("body") > 200
 
