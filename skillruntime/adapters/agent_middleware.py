@@ -25,9 +25,8 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "agents") from None
 
-from skillruntime.adapters.agent_answers import in_place_of_framework_text, make_storable, not_approved, refused
+from skillruntime.adapters import agent_messages
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_messages import is_loading, second_answers, with_each_once, with_text
 from skillruntime.adapters.agent_state import (
     SkillState,
     active_skills,
@@ -203,7 +202,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                         answer.close()  # or Python warns that it was never awaited
                     raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
-                    return not_approved(routed)
+                    return agent_messages.not_approved(routed)
             result = handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -220,7 +219,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if (await answer if inspect.isawaitable(answer) else answer) is not True:
-                    return not_approved(routed)
+                    return agent_messages.not_approved(routed)
             result = await handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -263,9 +262,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
         # By identity: a message compares by its fields, and two answers may be the same text.
-        second = {id(message) for message in second_answers(request.messages)}
+        second = {id(message) for message in agent_messages.second_answers(request.messages)}
         once = [message for message in request.messages if id(message) not in second]
-        messages, shown = with_each_once(once, texts)
+        messages, shown = agent_messages.with_each_once(once, texts)
         # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
@@ -281,7 +280,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             needed = conversation.needed_tools()
             own = [tool for tool in own if tool.name in needed]
         return request.override(
-            system_message=with_text(request.system_message, skills_text),
+            system_message=agent_messages.with_text(request.system_message, skills_text),
             messages=messages,
             tools=[*others, *own, *typed],
         )
@@ -319,7 +318,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
         update: dict[str, Any] = {"skill_turn": next_turn(request.state.get("skill_turn", ""))}
         # The request left them out; so they leave the state too.
-        second = second_answers(request.state.get("messages") or [])
+        second = agent_messages.second_answers(request.state.get("messages") or [])
         if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
             update["messages"] = gone
         return ExtendedModelResponse(inner, Command(update=update))
@@ -340,7 +339,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
-                return refused(
+                return agent_messages.refused(
                     request,
                     ErrorCode.ACCESS_DENIED,
                     f"{name!r} was not run: the active skills allow {', '.join(allowed) or 'no other tool'}",
@@ -359,7 +358,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             tools = [tool.name for tool in conversation.typed_tools(skill)]
             wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
             action = f"Use one of its tools: {', '.join(map(repr, tools))}" if tools else "Follow its instructions"
-        return refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action, recoverable=True)
+        return agent_messages.refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action, recoverable=True)
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
         """Whether a tool of *skill* may run: it is loaded, or needs no loading.
@@ -370,15 +369,17 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
             return True
         # A function of the host alone needs no loading.
-        return skill in self._runtime.function_skills() or is_loading(skill, state)
+        return skill in self._runtime.function_skills() or agent_messages.is_loading(skill, state)
 
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
         if isinstance(result, ToolMessage):
-            own = in_place_of_framework_text(request, result, self._nearest, with_malformed=self._catches)
+            own = agent_messages.in_place_of_framework_text(
+                request, result, self._nearest, with_malformed=self._catches
+            )
             if own is not None:
                 return own
-            make_storable(result)
+            agent_messages.make_storable(result)
         return self._noted(request, result)
 
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
