@@ -137,7 +137,7 @@ def visible_json(text: str, *, escape: str = r"\u") -> str:
         units = found.group().encode("utf-16-be", "surrogatepass")
         return "".join(f"{escape}{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
-    return _pattern(f"{_ALWAYS}|{_SOMETIMES}").sub(as_escape, text)
+    return _pattern(rf"{_ALWAYS}|{_SOMETIMES}|[\x85\u2028\u2029]").sub(as_escape, text)
 
 
 def is_visible(text: str) -> bool:
