@@ -168,24 +168,25 @@ _SIGNATURE = inspect.Signature(
 )
 
 
-def _split(tool_input: Any) -> tuple[Any, Place]:
+def _split(tool_input: Any) -> tuple[Any, Place | None]:
     """Return what the model sent, and where its call stands, which only a host can say."""
     if not isinstance(tool_input, dict) or PROOF not in tool_input:
-        return tool_input, Place()
+        return tool_input, None
     place = place_of(tool_input[PROOF])
     if place is None:
-        return tool_input, Place()
+        return tool_input, None
     return {key: value for key, value in tool_input.items() if key != PROOF}, place
 
 
-def _options(tool_call_id: str | None, place: Place) -> CallOptions:
-    return {
+def _options(tool_call_id: str | None, place: Place | None) -> CallOptions:
+    options: CallOptions = {
         "config": var_child_runnable_config.get(),
         "call_id": tool_call_id,
-        "conversation": place.conversation,
-        "message": place.message,
         "let_through": is_control_flow,
     }
+    if place is not None:
+        options["conversation"], options["message"] = place.conversation, place.message
+    return options
 
 
 class SkillToolkit(BaseToolkit):
