@@ -314,9 +314,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             result += with_calls_settled(message, is_ours, put_right) if isinstance(message, AIMessage) else [message]
         inner.result = result
         if inner is not response:
-            return response
+            extended: ExtendedModelResponse[Any] = response
+            return extended
         # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
-        update: dict[str, Any] = {"skill_turn": next_turn(request.state.get("skill_turn", ""))}
+        update: dict[str, Any] = {"skill_turn": next_turn(str(request.state.get("skill_turn")))}
         # The request left them out; so they leave the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
         if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:

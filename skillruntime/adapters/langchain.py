@@ -115,7 +115,8 @@ class SkillTool(BaseTool):
         return None if tool_node is None else asking_for(tool_node.ToolRuntime)
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        return _split(tool_input)[0]  # callbacks see what the model sent
+        sent: dict[str, Any] = _split(tool_input)[0]  # callbacks see what the model sent
+        return sent
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given, place = _split(tool_input)
