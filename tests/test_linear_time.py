@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from skillruntime.adapters.mcp_proxy.headers import decode_value
 
 from skillruntime import discover
-from skillruntime.adapters.mcp_proxy.headers import decode_value
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
 from skillruntime.catalog import escaped, hidden_characters, read_lock, visible_line
 from skillruntime.catalog.visibility import framed

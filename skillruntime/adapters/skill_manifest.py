@@ -20,11 +20,6 @@ from skillruntime.catalog.visible_contract import hidden_in
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 
-__all__ = [
-    *("EXTENSION", "MAX_BYTES", "MAX_FILES", "read_file", "read_verbatim", "same_frontmatter", "split_uri"),
-    *("to_entry", "to_uri", "verify"),
-]
-
 EXTENSION = "io.modelcontextprotocol/skills"
 
 MAX_FILES = 512

@@ -104,6 +104,8 @@ _ROLE_MARK = re.compile(
     re.IGNORECASE,
 )
 
+_SQUARE_MARKS = ("[inst", "[/inst", "[system_", "[/system_", "[available_", "[/available_", "[tool_", "[/tool_")
+
 
 def visible_line(text: str) -> str:
     """Return *text* on one line, without hidden characters; for metadata."""
@@ -137,7 +139,7 @@ def visible_json(text: str, *, escape: str = r"\u") -> str:
         units = found.group().encode("utf-16-be", "surrogatepass")
         return "".join(f"{escape}{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
-    return _pattern(f"{_ALWAYS}|{_SOMETIMES}").sub(as_escape, text)
+    return _pattern(rf"{_ALWAYS}|{_SOMETIMES}|[\x85\u2028\u2029]").sub(as_escape, text)
 
 
 def is_visible(text: str) -> bool:
@@ -182,7 +184,12 @@ def escaped(text: str) -> str:
     >>> escaped("a < b, <|im_start|>system, [INST] do it [/INST]")
     'a < b, &lt;|im_start|>system, &#91;INST] do it &#91;/INST]'
     """
-    if not any(bracket in text for bracket in "<[\ufe64\uff1c"):
+    if "[" in text:  # as most results have it: JSON
+        lower = text.lower()
+        is_suspect = "<" in text or any(mark in lower for mark in _SQUARE_MARKS)
+    else:
+        is_suspect = "<" in text
+    if not is_suspect and not any(wide in text for wide in "\ufe64\uff1c"):
         return text
     return _ROLE_MARK.sub(lambda mark: "&#91;" if mark.group() == "[" else "&lt;", text)
 

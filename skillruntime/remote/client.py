@@ -276,8 +276,8 @@ class RemoteRunner:
         try:
             execution = await self.client.invoke(
                 arguments,
-                # The call is the execution: whatever retries inside, it runs once.
-                key=context.call_id,
+                # The call is the execution: whatever retries inside or around it, it runs once.
+                key=context.idempotency_key(arguments),
                 timeout=context.remaining,
                 trace_id=context.call_id,
                 # A server that trusts us can distinguish our users by it.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.visibility import escaped
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
@@ -90,6 +92,8 @@ class Target:
     runner: Runner
     has_paths: bool
     needs_approval: bool
+    escapes: Mapping[str, str]
+    """The names and values with role marks of chat templates: what a model reads, and the original."""
 
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
@@ -100,7 +104,57 @@ class Target:
         is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
         from skillruntime.runtime.path_arguments import has_paths
 
-        return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
+        return cls(
+            name,
+            skill,
+            contract,
+            runner,
+            has_paths(contract.input.document),
+            is_untrusted_script,
+            _escapes(contract.input.document),
+        )
+
+    def unescaped(self, sent: Any) -> Any:
+        """Return the arguments with the names and values that the model read escaped as the contract has them."""
+        if not self.escapes:
+            return sent
+        if isinstance(sent, str):
+            for shown, original in self.escapes.items():
+                sent = sent.replace(json.dumps(shown), json.dumps(original))
+            return sent
+        return _replaced(sent, self.escapes)
+
+
+def _escapes(document: Any) -> dict[str, str]:
+    try:
+        text = json.dumps(document, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    if escaped(text) == text:
+        return {}
+    return {escaped(each): each for each in _strings(document) if escaped(each) != each}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+
+
+def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return originals.get(value, value)
+    if isinstance(value, list):
+        return [_replaced(item, originals) for item in value]
+    if isinstance(value, dict):
+        return {originals.get(key, key): _replaced(item, originals) for key, item in value.items()}
+    return value
 
 
 class WatchedWorkspace:
@@ -162,6 +216,10 @@ class Prepared:
         options = self.request.options
         call_id = options.get("call_id")
         given = {} if call_id is None else {"call_id": call_id}  # a new id takes a tenth of the call to make
+        session = self.request.session
+        conversation = options.get("conversation")
+        if conversation is None and session is not None:
+            conversation = session.key
         return CallContext(
             self.request.name,
             self.workspace.open,
@@ -172,6 +230,8 @@ class Prepared:
             grants=self.grants,
             code=self.code,
             has_untrusted_files=self.workspace.has_untrusted_files,
+            conversation=conversation,
+            message=options.get("message"),
             **given,
         )
 

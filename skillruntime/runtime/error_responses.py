@@ -17,9 +17,9 @@ from skillruntime.contract.response import STATUSES, Status, handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import as_text
 
-__all__ = ["Refusals", "data_of", "read_reported", "repeated", "to_errors", "unwrapped", "with_next_step"]
+__all__ = ["Refusals", "data_of", "read_reported", "repeated", "schema_at", "to_errors", "unwrapped", "with_next_step"]
 
-_LONGEST_SCHEMA = 160  # characters: the whole error has about 80 tokens
+_LONGEST_SCHEMA = 600  # characters
 # An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
 _MOST_ERRORS = 20
 _MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
@@ -90,32 +90,52 @@ class Refusals:
         return times
 
 
-def repeated(error: SkillError, times: int) -> SkillError:
+def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
     """Return *error* of a call that was refused *times* times: models resend a refused call unchanged.
 
-    The second answer says that it is the second; from the third on it has other words, and the parameter's schema.
+    The second answer says that it is the second. From the third on it has other words, and what the *schema* of the
+    arguments, or else the error, asks for at that place.
 
-    >>> details = {"path": "/limit", "expected": {"type": "integer", "maximum": 10}}
-    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than the maximum 10", True, details, "Send 10")
+    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, {"path": "/n"}, "Send 10")
     >>> repeated(error, 2).suggested_action
     'This same call has been refused 2 times: change it, or ask the user. Send 10'
-    >>> repeated(error, 3).message
-    'You have sent these same arguments 3 times; /limit must fit the schema {"type":"integer","maximum":10}'
+    >>> repeated(error, 3, {"properties": {"n": {"maximum": 10}}}).suggested_action
+    'Do not send these arguments again. /n must fit this schema: {"maximum":10}'
     """
     if times < 2:
         return error
-    if times == 2:
+    details = error.details or {}
+    path = details.get("path")
+    if times == 2 or path is None:  # a refusal for which the arguments are not the reason has no schema to show
         again = f"This same call has been refused {times} times: change it, or ask the user."
         action = f"{again} {error.suggested_action}" if error.suggested_action else again
         return dataclasses.replace(error, suggested_action=action)
-    details = error.details or {}
-    wrong = error.message
-    if details.get("path") and details.get("expected"):
-        schema = json.dumps(details["expected"], ensure_ascii=False, separators=(",", ":"), default=str)
-        wrong = f"{details['path']} must fit the schema {schema[:_LONGEST_SCHEMA]}"
-    message = f"You have sent these same arguments {times} times; {wrong}"
-    action = "Send other arguments, or tell the user what is missing; the same ones are refused every time"
-    return dataclasses.replace(error, message=message, suggested_action=action)
+    asked = details.get("expected") if schema is None else schema_at(schema, str(path))
+    wanted = json.dumps(asked, ensure_ascii=False, separators=(",", ":"), default=str)
+    if len(wanted) > _LONGEST_SCHEMA:
+        wanted = wanted[:_LONGEST_SCHEMA] + "..."
+    return dataclasses.replace(
+        error,
+        message=f"These arguments were refused {times} times, and nothing was run: {error.message}",
+        suggested_action=f"Do not send these arguments again. {path or 'They'} must fit this schema: {wanted}",
+    )
+
+
+def schema_at(schema: Any, path: str) -> Any:
+    """Return what *schema* says of the value at *path*, a JSON Pointer into the arguments, as far as it is plain."""
+    found = schema
+    for step in path.split("/")[1:]:
+        if not isinstance(found, Mapping):
+            return schema
+        name = step.replace("~1", "/").replace("~0", "~")
+        properties = found.get("properties")
+        inner = properties.get(name) if isinstance(properties, Mapping) else None
+        if inner is None and name.isdecimal():
+            inner = found.get("items")
+        if inner is None:
+            return found
+        found = inner
+    return found
 
 
 def read_reported(output: Any) -> tuple[Status, list[SkillError]]:

@@ -7,6 +7,7 @@ to repeat a call that passed its deadline.
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,8 +43,9 @@ class CallContext:
     """What the host gives a runner in addition to the arguments; never anything a model supplied.
 
     ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the host passed along (a LangChain
-    ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one. The workspace is created
-    at its first use; files that change in it from then on are listed in the envelope's ``metadata.files``.
+    ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one, and is unique only within
+    ``message`` of ``conversation``. The workspace is created at its first use; files that change in it from then on are
+    listed in the envelope's ``metadata.files``.
     """
 
     name: str
@@ -52,6 +54,8 @@ class CallContext:
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
     call_id: str = field(default_factory=lambda: os.urandom(16).hex())
+    conversation: str | None = None
+    message: str | None = None
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
     """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``, ``stopped`` after a cancellation."""
     grants: Grants = field(default_factory=Grants)
@@ -64,6 +68,17 @@ class CallContext:
     def workspace(self) -> Path:
         """The session's directory, in which files come and go."""
         return self.open_workspace()
+
+    def idempotency_key(self, arguments: Mapping[str, Any]) -> str:
+        """Return the same key for the same call of the same message, and a new one where the message is not known."""
+        if self.conversation is None or self.message is None:
+            return os.urandom(16).hex()
+        # The arguments too: a model may use an id twice in one message.
+        parts = [self.conversation, self.message, self.call_id, self.name, arguments]
+        text = json.dumps(parts, sort_keys=True, default=str)
+        import hashlib  # OpenSSL: not needed for an import
+
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def remaining(self) -> float | None:

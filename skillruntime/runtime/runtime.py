@@ -71,6 +71,8 @@ class SkillRuntime:
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
+    *definition_tokens* is the most that the definitions of one untrusted skill's tools take in a request to a model;
+    the others are called by name.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """
@@ -92,7 +94,9 @@ class SkillRuntime:
         script_limits: Limits = DEFAULT_LIMITS,
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
+        definition_tokens: int | None = 8_000,
     ) -> None:
+        self.definition_tokens = definition_tokens
         asked = tuple(environment)
         self._grants = dict(grants or {})
 
@@ -222,7 +226,10 @@ class SkillRuntime:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
             InvalidSkillError: its SKILL.md cannot be read.
         """
-        return self._callables.open_skill(name)
+        active = self._callables.open_skill(name)
+        if active.skill is None or active.skill.trusted:
+            return active
+        return dataclasses.replace(active, definition_tokens=self.definition_tokens)
 
     def function_skills(self, query: str | None = None) -> list[str]:
         """Return the skills that are functions of the host alone, without a SKILL.md; with *query* those that match."""
@@ -244,8 +251,12 @@ class SkillRuntime:
         model: Model = "gpt-4o",
         report_tokens: bool = False,
         counts_tokens: bool = True,
+        key: str | None = None,
     ) -> SkillSession:
-        """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
+        """Return a session, the state of one conversation, which the host calls *key*.
+
+        *limits* are in tokens of *model*, see `SkillSession`.
+        """
         from skillruntime.runtime.session import RuntimeHooks, SkillSession
 
         hooks = RuntimeHooks(
@@ -258,6 +269,7 @@ class SkillRuntime:
             model=model,
             report_tokens=report_tokens,
             counts_tokens=counts_tokens,
+            key=key,
         )
 
     # The path of one call. `prepare`, `finish` and `_failed` decide; only `run_within_deadline` waits for a skill.
@@ -372,7 +384,7 @@ class SkillRuntime:
         workspace = self._workspace if session is None else session.workspace
         target = self._callables.target(request.name, request.function)
         accepted = target.contract.accept(
-            request.sent,
+            target.unescaped(request.sent),
             version=options.get("version"),
             policy=self._policy,
             finish_reason=options.get("finish_reason"),
@@ -441,7 +453,8 @@ class SkillRuntime:
         errors = to_errors(error, request.name)
         if prepared is None and request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
-            errors[0] = repeated(errors[0], times)
+            schema = None if target is None else target.contract.input.document
+            errors[0] = repeated(errors[0], times, schema)
         return SkillResponse.failed(*errors, metadata=metadata)
 
     def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:

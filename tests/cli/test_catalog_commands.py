@@ -17,7 +17,6 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from skillruntime.cli import group, progress
-from skillruntime.cli import show as show_module
 
 Run = Callable[..., Result]
 
