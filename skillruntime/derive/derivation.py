@@ -68,7 +68,7 @@ class Derivation:
 
 
 def derive(source: str | bytes, *, path: str) -> Derivation | None:
-    """Return the contract of *source*, the script at *path* in its skill; None if it is no script.
+    """Return the contract of *source*, the script at *path* in its skill; None if it is not a script.
 
     The source is parsed, never imported or run, and no other file is read. The same source is read once.
 

@@ -91,7 +91,7 @@ class JavaScript:
         return made
 
     def at(self, index: int) -> str:
-        """Return the text of the token at *index* where it is no text of the script; nothing behind the end."""
+        """Return the text of the token at *index* unless it is a text of the script; nothing behind the end."""
         if not 0 <= index < len(self.tokens) or self.tokens[index].kind == "text":
             return ""
         return self.tokens[index].text

@@ -25,7 +25,7 @@ _PROGRAM = re.compile(r"(?:^|_)(?:main|cli|app|console)(?:_|$)|^run(?:_module|_p
 
 
 def read_python(text: str) -> Reading | None:
-    """Return what the Python script *text* takes, or None where it is no script, or cannot be parsed."""
+    """Return what the Python script *text* takes, or None where it is not a script, or cannot be parsed."""
     if not any(word in text for word in ("__main__", "argv", *_LIBRARIES)):
         return None
     tree = _parse(text)
@@ -84,7 +84,7 @@ def _guarded(tree: ast.Module) -> list[ast.stmt]:
 
 
 def _only_raises(tree: ast.Module) -> bool:
-    """Whether running the module only says that it is not to be run: it is no tool."""
+    """Whether running the module only says that it is not to be run: then it is not a tool."""
     body = _guarded(tree)
     if not body:
         return False
