@@ -29,7 +29,7 @@ COMMENTS = """
 import sys
 # Path of the workbook
 path = sys.argv[1]
-timeout = int(sys.argv[2]) if len(sys.argv) > 2 else 30  # seconds to wait
+timeout = sys.argv[2] if len(sys.argv) > 2 else 30  # seconds to wait
 print(path, timeout)
 """
 NUMBERED = """#!/bin/bash
@@ -66,7 +66,7 @@ echo "$HOST $PORT"
     ("file", "source", "expected"),
     [
         ("a.py", ARGUMENTS_SECTION, {"input_file": "Path to the report", "output_file": "Where to write the page"}),
-        ("b.py", COMMENTS, {"path": "Path of the workbook"}),
+        ("b.py", COMMENTS, {"timeout": "seconds to wait"}),
         ("c.sh", NUMBERED, {"environment": "environment to deploy to", "tag": "image tag"}),
         ("d.sh", ARMS, {"version": "the version to install", "install": "install it too"}),
         ("e.sh", USAGE_OF_ECHOS, {"host": "the machine to ask", "port": "its port"}),

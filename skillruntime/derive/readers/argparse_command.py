@@ -17,7 +17,7 @@ __all__ = ["read_parser"]
 EXCLUSIVE_LIMIT = 60
 """Members of an exclusive group that a contract can exclude from each other."""
 
-_WITHOUT_COMMAND = ("func", "handler", "fn", "run", "callback")
+_HANDLERS = ("func", "handler", "fn", "run", "callback")
 
 
 def read_parser(parser: Parser, *, description: str = "") -> Command:
@@ -48,8 +48,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
     if parser.ignores_unknown:
         # Words that the parser does not know go to another program or parser (`parse_known_args`, line 1875).
         command.notes.append("the script ignores unknown arguments (parse_known_args)")
-    _read_subparsers(parser, command)
-    function = next((parser.defaults[key] for key in _WITHOUT_COMMAND if key in parser.defaults), None)
+    _read_commands(parser, command)
+    function = next((parser.defaults[key] for key in _HANDLERS if key in parser.defaults), None)
     command.handler = function.name if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else ""
     return command
 
@@ -156,22 +156,20 @@ def _in_reach(arguments: list[Argument], command: Command) -> list[Argument]:
     return kept
 
 
-def _read_subparsers(parser: Parser, command: Command) -> None:
-    subparsers = parser.subparsers
-    if subparsers is None:
+def _read_commands(parser: Parser, command: Command) -> None:
+    if parser.commands is None:
         return
-    if not subparsers.parsers:
+    if not parser.commands:
         command.unread.append(Unread("commands", "none of them can be read", is_needed=True))
         return
     # Without ``dest`` the name of the command is not stored, so any name will do for ours.
-    dest = subparsers.named.get("dest")
+    dest = parser.chooser.get("dest")
     command.chooser = plain_name(dest) if isinstance(dest, str) and dest else "command"
     # Since Python 3 a parser with subparsers accepts no command; a script that sets a default function expects that.
     # ``set_defaults(func=None)`` is there to be tested.
-    does_without = any(parser.defaults.get(key) is not None for key in _WITHOUT_COMMAND)
-    command.chooser_required = subparsers.named.get("required") is True or not does_without
-    for word, below in subparsers.parsers.items():
-        command.commands[word] = read_parser(below)
+    does_without = any(parser.defaults.get(key) is not None for key in _HANDLERS)
+    command.chooser_required = parser.chooser.get("required") is True or not does_without
+    command.commands = {word: read_parser(below) for word, below in parser.commands.items()}
     # The subparsers action is a positional with ``nargs="A..."``: an open list before it takes its word.
     for argument in list(command.arguments):
         if not argument.flags and argument.length is None and argument.takes in ("values", "rest"):

@@ -13,16 +13,16 @@ from typing import Any
 from skillruntime.derive.command import Unread
 from skillruntime.derive.readers.python_values import (
     UNKNOWN,
+    Function,
     Scope,
     Symbol,
     dotted,
     evaluate,
-    is_constant,
     items_of,
     own_nodes,
 )
 
-__all__ = ["Asked", "Group", "Parser", "Subparsers", "find_parsers"]
+__all__ = ["Asked", "Parser", "find_parsers"]
 
 STEPS_LIMIT = 60_000
 """Statements and calls of a script that are read, functions as often as they are called."""
@@ -32,7 +32,6 @@ ARGUMENTS_LIMIT = 1_000
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
-_PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args")
 _HARMLESS = ("print", "isinstance", "len", "id", "argcomplete.autocomplete", "hasattr", "getattr", "type", "bool")
 
 
@@ -55,7 +54,9 @@ class Parser:
     level: int
     asked: list[Asked] = field(default_factory=list)
     groups: dict[int, bool] = field(default_factory=dict)
-    subparsers: Subparsers | None = None
+    commands: dict[str, Parser] | None = None
+    chooser: dict[str, Any] = field(default_factory=dict)
+    """What ``add_subparsers`` was called with."""
     defaults: dict[str, Any] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     parses: bool = False
@@ -63,27 +64,23 @@ class Parser:
     is_part: bool = False
     """Whether it is a command of another parser, or a parent of one."""
 
-
-@dataclass(slots=True, eq=False)
-class Group:
-    """An argument group; ``number`` is that of a mutually exclusive one."""
-
-    parser: Parser
-    number: int | None
+    def report(self, reason: str, line: int, what: str = "arguments", *, is_needed: bool = False) -> None:
+        """Note what cannot be read of it."""
+        self.unread.append(Unread(what, reason, line, is_needed))
 
 
-@dataclass(slots=True, eq=False)
-class Subparsers:
-    """What ``add_subparsers`` gives."""
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """What a name holds: a parser, a group of it (``number`` is that of an exclusive one), or its commands."""
 
     parser: Parser
-    named: dict[str, Any]
-    parsers: dict[str, Parser] = field(default_factory=dict)
+    number: int | None = None
+    holds_commands: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class _Function:
-    node: ast.FunctionDef | ast.AsyncFunctionDef
+    node: Function
     names: _Names
     scope: Scope
     was_read: bool = False
@@ -111,10 +108,8 @@ class _Names:
 
     def bind(self, name: str, value: Any) -> None:
         names: _Names = self
-        if name.startswith(("self.", "cls.")):
-            while not names.is_class and names.parent is not None:
-                names = names.parent
-            name = f"self.{name.partition('.')[2]}"
+        while name.startswith("self.") and not names.is_class and names.parent is not None:
+            names = names.parent
         names.objects[name] = value
 
 
@@ -124,32 +119,31 @@ class _TooLongError(Exception):
 
 def find_parsers(tree: ast.Module) -> list[Parser]:
     """Return the parsers that *tree* makes, without those that are parts of others, in their order."""
-    reader = _Reader(tree)
+    reader = _Reader()
     try:
-        reader.read()
+        reader.statements(tree.body, _Names(Scope.of(tree, None)))
+        # What nothing here calls, an entry point or another module does.
+        for function in reader.functions:
+            if not function.was_read:
+                reader.function(function, {})
     except _TooLongError:
         for each in reader.parsers[:1]:
-            each.unread.append(Unread("arguments", "the script is too long to be read to its end"))
+            each.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     found = [each for each in reader.parsers if not each.is_part]
-    lines = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _ADDERS
-        and id(node) not in reader.placed
-    ]
-    for each in found:
-        each.unread += [Unread("arguments", "some are added to what cannot be read", line) for line in lines[:3]]
+    for node in ast.walk(tree):
+        is_adder = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS
+        if isinstance(node, ast.Call) and is_adder and id(node) not in reader.placed:
+            for each in found:
+                each.report("some are added to what cannot be read", node.lineno)
+            break
     return found
 
 
 class _Reader:
     """Reads the statements of a module, and of its functions where they are called."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.tree = tree
+    def __init__(self) -> None:
         self.parsers: list[Parser] = []
         self.functions: list[_Function] = []
         self.placed: set[int] = set()
@@ -157,203 +151,168 @@ class _Reader:
         self.steps = 0
         self.reading: list[_Function] = []
 
-    def read(self) -> None:
-        self._statements(self.tree.body, _Names(Scope.of(self.tree, None)))
-        # What nothing here calls, an entry point or another module does.
-        for function in self.functions:
-            if not function.was_read:
-                self._function(function, [], None)
-
-    def _step(self) -> None:
+    def step(self) -> None:
         self.steps += 1
         if self.steps > STEPS_LIMIT:
             raise _TooLongError
 
-    def _statements(self, body: list[ast.stmt], names: _Names) -> None:
+    def statements(self, body: list[ast.stmt], names: _Names) -> None:
         conditions = self.conditions
         for statement in body:
-            self._step()
-            self._statement(statement, names)
+            self.step()
+            self.statement(statement, names)
             # ``if os.path.exists("f"): return``: whether what follows is reached depends on it.
             if isinstance(statement, ast.If) and any(isinstance(each, ast.Return) for each in own_nodes(statement)):
                 self.conditions += 1
         self.conditions = conditions
 
-    def _under_condition(self, parts: list[list[ast.stmt]], names: _Names) -> None:
+    def under_condition(self, body: list[ast.stmt], names: _Names) -> None:
         self.conditions += 1
-        for body in parts:
-            self._statements(body, names)
+        self.statements(body, names)
         self.conditions -= 1
 
-    def _statement(self, statement: ast.stmt, names: _Names) -> None:
+    def statement(self, statement: ast.stmt, names: _Names) -> None:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self._define(statement, names, statement.name)
-            case ast.ClassDef():
-                self._class(statement, names)
-            case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner, orelse=rest):
-                self._statements(inner, names)
-                self._under_condition([rest], names)
-            case ast.If(test=test, body=inner, orelse=rest) | ast.While(test=test, body=inner, orelse=rest):
-                self._value(test, names)
-                self._under_condition([inner, rest], names)
+                self.define(statement, names, statement.name)
+            case ast.ClassDef(name=name, body=body):
+                inner = _Names(Scope.of(statement, names.scope), parent=names, is_class=True)
+                for each in body:
+                    if isinstance(each, Function):
+                        names.objects[f"{name}.{each.name}"] = self.define(each, inner, f"self.{each.name}")
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=body):
+                self.statements(body, names)
+            case ast.If(test=test, body=body, orelse=rest) | ast.While(test=test, body=body, orelse=rest):
+                self.value(test, names)
+                self.under_condition(body, names)
+                self.under_condition(rest, names)
             case ast.For():
-                self._loop(statement, names)
-            case ast.Try(body=inner, handlers=handlers, orelse=rest, finalbody=last):
-                self._statements([*inner, *rest], names)
-                self._under_condition([each.body for each in handlers], names)
-                self._statements(last, names)
-            case ast.With(body=inner, items=items) | ast.AsyncWith(body=inner, items=items):
-                for each in items:
-                    self._value(each.context_expr, names)
-                self._statements(inner, names)
+                self.loop(statement, names)
+            case ast.Try(body=body, handlers=handlers, orelse=rest, finalbody=last):
+                self.statements([*body, *rest, *last], names)
+                for handler in handlers:
+                    self.under_condition(handler.body, names)
+            case ast.With(body=body):
+                self.statements(body, names)
             case ast.Match(cases=cases):
-                self._under_condition([each.body for each in cases], names)
+                for case in cases:
+                    self.under_condition(case.body, names)
             case ast.Assign(targets=targets, value=value):
-                self._assign(targets, value, names)
+                self.assign(targets, value, names)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self._assign([target], value, names)
-            case ast.Return(value=value) if value is not None:
-                known = self._value(value, names)
+                self.assign([target], value, names)
+            case ast.Return(value=ast.expr() as value):
+                known = self.value(value, names)
                 if names.function is not None and known is not None:
                     names.function.returned = known
             case _:
-                for child in ast.iter_child_nodes(statement):
-                    self._value(child, names)
+                self.inside(statement, names)
 
-    def _class(self, node: ast.ClassDef, names: _Names) -> None:
-        inner = _Names(Scope.of(node, names.scope), parent=names, is_class=True)
-        for each in node.body:
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
-                function = self._define(each, inner, f"self.{each.name}")
-                names.objects[f"{node.name}.{each.name}"] = function
-
-    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, names: _Names, name: str) -> _Function:
+    def define(self, node: Function, names: _Names, name: str) -> _Function:
         function = _Function(node, names, Scope.of(node, names.scope))
         names.objects[name] = function
         self.functions.append(function)
         return function
 
-    def _loop(self, node: ast.For, names: _Names) -> None:
+    def loop(self, node: ast.For, names: _Names) -> None:
         items = items_of(evaluate(node.iter, names.scope))
         # ``for name, help in COMMANDS.items():``.
-        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        targets = [dotted(each) for each in (node.target.elts if isinstance(node.target, ast.Tuple) else [node.target])]
         leaves = any(isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node))
-        if items is UNKNOWN or leaves or not all(isinstance(each, ast.Name) for each in targets):
-            self._value(node.iter, names)
-            self._under_condition([node.body], names)
+        if items is UNKNOWN or leaves or "" in targets:
+            self.value(node.iter, names)
+            self.under_condition(node.body, names)
             return
-        inner = Scope.of(node, names.scope)
+        scope = Scope.of(node, names.scope)
         for item in items:
             values = items_of(item) if len(targets) > 1 else [item]
             if values is UNKNOWN or len(values) != len(targets):
                 values = [UNKNOWN] * len(targets)
-            known = {dotted(target): value for target, value in zip(targets, values, strict=True)}
-            scope = replace(inner, known=known)
-            self._statements(node.body, _Names(scope, names.objects, names.parent, names.is_class, names.function))
+            known = dict(zip(targets, values, strict=True))
+            self.statements(node.body, replace(names, scope=replace(scope, known=known)))
 
-    def _assign(self, targets: list[ast.expr], value: ast.expr, names: _Names) -> None:
-        made = self._value(value, names)
+    def assign(self, targets: list[ast.expr], value: ast.expr, names: _Names) -> None:
+        made = self.value(value, names)
         for target in targets:
             if isinstance(target, ast.Tuple) and isinstance(made, tuple) and len(made) == len(target.elts):
                 for one, part in zip(target.elts, made, strict=True):
                     names.bind(dotted(one), part)
                 continue
-            name = dotted(target)
-            holder = names.find(name.rpartition(".")[0]) if "." in name else None
+            name, (owner, _, last) = dotted(target), dotted(target).rpartition(".")
+            holder = names.find(owner)
             if isinstance(holder, Asked):
                 holder.named["**"] = UNKNOWN  # ``action.choices = [...]``, after it was added
-            elif isinstance(holder, Subparsers | Parser):
-                holder.named[name.rpartition(".")[2]] = evaluate(value, names.scope)
-            elif isinstance(holder, Group) and holder.number is not None and name.endswith(".required"):
-                holder.parser.groups[holder.number] = evaluate(value, names.scope) is True
+            elif isinstance(holder, _Handle):
+                known = evaluate(value, names.scope)
+                if holder.number is not None:
+                    holder.parser.groups[holder.number] = known is True
+                elif holder.holds_commands:
+                    holder.parser.chooser[last] = known
+                else:
+                    holder.parser.named[last] = known
             elif name and (made is not None or names.find(name) is not None):
                 names.bind(name, made)
 
-    def _value(self, node: ast.AST, names: _Names) -> Any:
+    def inside(self, node: ast.AST, names: _Names) -> None:
+        for child in ast.iter_child_nodes(node):
+            self.value(child, names)
+
+    def value(self, node: ast.AST, names: _Names) -> Any:
         """Return the parser, group or function that *node* is; None where it is something else."""
         match node:
-            case ast.Name() | ast.Attribute():
-                name = dotted(node)
-                if found := names.find(name):
-                    return found
-                if isinstance(node, ast.Attribute):
-                    self._inside(node, self._value(node.value, names))
-                return None
+            case ast.Name(id=name):
+                return names.find(name)
+            case ast.Attribute(value=owner, attr=name):
+                found = names.find(dotted(node))
+                receiver = None if found else self.value(owner, names)
+                # ``add = parser.add_argument``, ``parser._actions``: they may be used to change its arguments.
+                if isinstance(receiver, _Handle) and name in (*_INSIDE, *_ADDERS):
+                    receiver.parser.report(f"{name} may add some", node.lineno, is_needed=name in _ADDERS)
+                return found
             case ast.Call():
-                self._step()
-                return self._call(node, names)
+                self.step()
+                return self.call(node, names)
             case ast.Tuple(elts=parts):
-                return tuple(self._value(each, names) for each in parts)
-            case ast.Await(value=inner) | ast.NamedExpr(value=inner):
-                made = self._value(inner, names)
-                if isinstance(node, ast.NamedExpr):
-                    names.bind(node.target.id, made)
-                return made
+                return tuple(self.value(each, names) for each in parts)
+            case ast.Await(value=inner):
+                return self.value(inner, names)
             case ast.Lambda():
                 return None
-        for child in ast.iter_child_nodes(node):
-            self._value(child, names)
+        self.inside(node, names)
         return None
 
-    def _inside(self, node: ast.Attribute, receiver: Any) -> None:
-        """Report the use of what argparse keeps inside, and of a method that is not called: ``add = p.add_argument``."""
-        if isinstance(receiver, Parser | Group | Subparsers) and node.attr in (*_INSIDE, *_ADDERS):
-            parser = receiver if isinstance(receiver, Parser) else receiver.parser
-            is_needed = node.attr in _ADDERS
-            reason = f"{node.attr} may be used to change them"
-            parser.unread.append(Unread("arguments", reason, node.lineno, is_needed=is_needed))
-
-    def _call(self, node: ast.Call, names: _Names) -> Any:
-        receiver = self._value(node.func.value, names) if isinstance(node.func, ast.Attribute) else None
-        if isinstance(receiver, Parser | Group | Subparsers):
-            return self._method(receiver, node, names)
+    def call(self, node: ast.Call, names: _Names) -> Any:
+        receiver = self.value(node.func.value, names) if isinstance(node.func, ast.Attribute) else None
+        if isinstance(receiver, _Handle):
+            return self.method(receiver, dotted(node.func).rpartition(".")[2] or node.func.attr, node, names)  # type: ignore[attr-defined]  # it has a receiver
+        if evaluate(node.func, names.scope) == Symbol("argparse.ArgumentParser"):
+            return _Handle(self.make(node, names))
+        given = [self.value(each, names) for each in node.args]
+        named = {each.arg: self.value(each.value, names) for each in node.keywords}
         function = names.find(dotted(node.func))
-        symbol = evaluate(node.func, names.scope)
-        if symbol == Symbol("argparse.ArgumentParser"):
-            return self._make(node, names)
-        given = [self._value(each, names) for each in node.args]
-        named = {each.arg: self._value(each.value, names) for each in node.keywords}
         if isinstance(function, _Function):
-            return self._function(function, given, node, named, names)
+            return self.function(function, *_parameters(function, node, names, given, named))
         for each in [*given, *named.values()]:
-            self._leave(each, node)
+            for part in each if isinstance(each, tuple) else [each]:
+                name = dotted(node.func) or "a function that cannot be read"
+                if isinstance(part, _Handle) and name not in _HARMLESS:
+                    part.parser.report(f"{name} may add some", node.lineno)
         return None
 
-    def _leave(self, value: Any, node: ast.Call) -> None:
-        """Report that a function elsewhere may add arguments."""
-        if isinstance(value, tuple):
-            for each in value:
-                self._leave(each, node)
-        name = dotted(node.func) or "a function that cannot be read"
-        if isinstance(value, Parser | Group | Subparsers) and name not in _HARMLESS:
-            parser = value if isinstance(value, Parser) else value.parser
-            parser.unread.append(Unread("arguments", f"{name} may add some", node.lineno))
-
-    def _function(
-        self,
-        function: _Function,
-        given: list[Any],
-        node: ast.Call | None,
-        named: dict[str | None, Any] | None = None,
-        outer: _Names | None = None,
-    ) -> Any:
-        """Read *function*, which is called with these; it is read again only for other parsers or constants."""
-        has_parser = any(isinstance(each, Parser | Group | Subparsers) for each in [*given, *(named or {}).values()])
+    def function(self, function: _Function, objects: dict[str, Any], known: dict[str, Any] | None = None) -> Any:
+        """Read *function*, whose parameters are these; it is read again only for other parsers."""
+        has_parser = any(isinstance(each, _Handle) for each in objects.values())
         if function in self.reading or (function.was_read and not has_parser):
             return function.returned
         function.was_read = True
         # What an earlier run found out about the names of the function may not hold for this one.
-        scope = replace(function.scope, known={})
-        names = _Names(scope, parent=function.names, function=function)
-        if node is not None and outer is not None:
-            _bind_parameters(names, function.node, (node, given, named or {}), outer)
+        scope = replace(function.scope, known=known or {})
         self.reading.append(function)
-        self._statements(function.node.body, names)
+        self.statements(function.node.body, _Names(scope, objects, function.names, function=function))
         self.reading.pop()
         return function.returned
 
-    def _make(self, node: ast.Call, names: _Names) -> Parser:
+    def make(self, node: ast.Call, names: _Names) -> Parser:
         # The positional parameters of ``ArgumentParser.__init__`` (argparse.py 3.11, line 1737).
         order = ("prog", "usage", "description", "epilog")
         arguments, named = _evaluated(node, names.scope)
@@ -363,121 +322,100 @@ class _Reader:
             if keyword.arg == "parents":
                 listed = keyword.value.elts if isinstance(keyword.value, ast.List | ast.Tuple) else [keyword.value]
                 for each in listed:
-                    _inherit(parser, self._value(each, names))
+                    _inherit(parser, self.value(each, names), node.lineno)
         return parser
 
-    def _method(self, receiver: Parser | Group | Subparsers, node: ast.Call, names: _Names) -> Any:
-        assert isinstance(node.func, ast.Attribute)
-        name = node.func.attr
-        parser = receiver if isinstance(receiver, Parser) else receiver.parser
+    def method(self, receiver: _Handle, name: str, node: ast.Call, names: _Names) -> Any:
+        parser = receiver.parser
         self.placed.add(id(node))
         arguments, named = _evaluated(node, names.scope)
-        if isinstance(receiver, Subparsers):
-            return self._add_parser(receiver, node, names, arguments) if name == "add_parser" else None
-        number = receiver.number if isinstance(receiver, Group) else None
+        is_certain = self.conditions <= parser.level
         match name:
+            case "add_parser":
+                return self.add_parser(parser, node, names, arguments)
             case "add_argument":
-                certain = self.conditions <= parser.level
-                parser.asked.append(Asked(arguments, named, node.lineno, certain, number))
+                parser.asked.append(Asked(arguments, named, node.lineno, is_certain, receiver.number))
                 if len(parser.asked) > ARGUMENTS_LIMIT:
                     raise _TooLongError
                 return parser.asked[-1]
             case "add_argument_group":
-                return Group(parser, number)
+                return _Handle(parser, receiver.number)
             case "add_mutually_exclusive_group":
                 # At most one of its arguments may be given (`take_action`, line 1960).
                 parser.groups[len(parser.groups)] = named.get("required") is True
-                return Group(parser, len(parser.groups) - 1)
+                return _Handle(parser, len(parser.groups) - 1)
             case "add_subparsers":
-                parser.subparsers = Subparsers(parser, named)
-                if self.conditions > parser.level:
-                    parser.unread.append(
-                        Unread("commands", "whether there are any depends on a condition", node.lineno)
-                    )
-                return parser.subparsers
+                parser.commands, parser.chooser = {}, named
+                if not is_certain:
+                    parser.report("whether there are any depends on a condition", node.lineno, "commands")
+                return _Handle(parser, holds_commands=True)
             # Under a condition any of these may hold, so none is declared.
             case "set_defaults":
-                is_certain = self.conditions <= parser.level
                 parser.defaults |= named if is_certain else dict.fromkeys(named, UNKNOWN)
-            case _ if name in _PARSES:
+            case "parse_args" | "parse_known_args" | "parse_intermixed_args" | "parse_known_intermixed_args":
                 parser.parses = True
                 parser.ignores_unknown |= name.startswith("parse_known")
             case "register" | "_add_action" | "_remove_action" | "_handle_conflict_resolve" | "add_arguments":
-                parser.unread.append(Unread("arguments", f"changed by {name}", node.lineno))
+                parser.report(f"changed by {name}", node.lineno)
         return None
 
-    def _add_parser(self, subparsers: Subparsers, node: ast.Call, names: _Names, arguments: list[Any]) -> Parser:
-        parser = self._make(node, names)
+    def add_parser(self, above: Parser, node: ast.Call, names: _Names, arguments: list[Any]) -> _Handle:
+        parser = self.make(node, names)
         parser.is_part = True
-        word = arguments[0] if arguments else parser.named.get("name", UNKNOWN)
-        # The first parameter of ``add_parser`` is the command's name, not ``prog``.
-        parser.named.pop("prog", None)
-        if not isinstance(word, str):
-            subparsers.parser.unread.append(Unread("a command", "its name is computed", node.lineno))
-            return parser
-        if self.conditions > subparsers.parser.level:
-            reason = "whether the command is there depends on a condition"
-            subparsers.parser.unread.append(Unread(word, reason, node.lineno))
-        if "parser_class" in subparsers.named:
-            parser.unread.append(Unread("arguments", "the class of its parser cannot be read", node.lineno))
-        subparsers.parsers[word] = parser
-        return parser
+        # The first parameter of ``add_parser`` is the command's name, where ``ArgumentParser`` has ``prog``.
+        word = parser.named.pop("prog", None) if arguments else parser.named.get("name")
+        if not isinstance(word, str) or above.commands is None:
+            above.report("its name is computed", node.lineno, "a command")
+            return _Handle(parser)
+        if self.conditions > above.level:
+            above.report("whether the command is there depends on a condition", node.lineno, word)
+        if "parser_class" in above.chooser:
+            parser.report("the class of its parser cannot be read", node.lineno)
+        above.commands[word] = parser
+        return _Handle(parser)
 
 
-def _bind_parameters(
-    names: _Names,
-    node: ast.FunctionDef | ast.AsyncFunctionDef,
-    call: tuple[ast.Call, list[Any], dict[str | None, Any]],
-    outer: _Names,
-) -> None:
-    """Give the parameters of *node* the parsers and constants that the call hands over."""
-    made, given, named = call
-    parameters = [each.arg for each in [*node.args.posonlyargs, *node.args.args]]
-    if parameters[:1] in (["self"], ["cls"]):
-        parameters = parameters[1:]
-    pairs: list[tuple[str, ast.expr, Any]] = list(zip(parameters, made.args, given, strict=False))
-    pairs += [(each.arg, each.value, named.get(each.arg)) for each in made.keywords if each.arg]
-    defaults = zip(parameters[::-1], node.args.defaults[::-1], strict=False)
-    names.scope.known |= {name: evaluate(default, names.scope) for name, default in defaults}
-    for name, expression, value in pairs:
-        names.objects[name] = value
-        names.scope.known[name] = evaluate(expression, outer.scope)
+def _parameters(
+    function: _Function, call: ast.Call, outer: _Names, given: list[Any], named: dict[str | None, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parsers and the constants that the parameters of *function* have where it is called."""
+    arguments = function.node.args
+    parameters = [each.arg for each in [*arguments.posonlyargs, *arguments.args] if each.arg not in ("self", "cls")]
+    defaults = zip(parameters[::-1], arguments.defaults[::-1], strict=False)
+    known = {name: evaluate(default, function.scope) for name, default in defaults}
+    known |= {name: evaluate(each, outer.scope) for name, each in zip(parameters, call.args, strict=False)}
+    known |= {each.arg: evaluate(each.value, outer.scope) for each in call.keywords if each.arg}
+    objects = dict(zip(parameters, given, strict=False))
+    return objects | {name: each for name, each in named.items() if name}, known
 
 
 def _evaluated(node: ast.Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
     arguments: list[Any] = []
     for each in node.args:
-        if isinstance(each, ast.Starred):
-            inner = items_of(evaluate(each.value, scope))
-            arguments += [UNKNOWN] if inner is UNKNOWN else inner
-        else:
-            arguments.append(evaluate(each, scope))
+        inner = items_of(evaluate(each.value, scope)) if isinstance(each, ast.Starred) else [evaluate(each, scope)]
+        arguments += [UNKNOWN] if inner is UNKNOWN else inner
     named: dict[str, Any] = {}
     for keyword in node.keywords:
         value = evaluate(keyword.value, scope)
-        if keyword.arg is not None:
-            named[keyword.arg] = value
-        elif isinstance(value, dict) and is_constant(list(value)):
-            named |= value
-        else:
-            named["**"] = UNKNOWN
+        is_table = keyword.arg is None and isinstance(value, dict)
+        named |= value if is_table else {keyword.arg or "**": value}
     return arguments, named
 
 
-def _inherit(parser: Parser, parent: Any) -> None:
-    if not isinstance(parent, Parser):
-        parser.unread.append(Unread("parents", "a parent parser cannot be read"))
+def _inherit(parser: Parser, handle: Any, line: int) -> None:
+    if not isinstance(handle, _Handle):
+        parser.report("a parent parser cannot be read", line, "parents")
         return
+    parent = handle.parser
     parent.is_part = True
     # ``parents=[base, base]``, again and again, doubles what a parser holds.
     if len(parser.asked) + len(parent.asked) > ARGUMENTS_LIMIT:
         raise _TooLongError
     # `_add_container_actions` (line 1504) copies a parent's groups, so their numbers must not meet our own.
     shift = len(parser.groups)
-    for each in parent.asked:
-        group = None if each.group is None else each.group + shift
-        parser.asked.append(Asked(each.arguments, each.named, each.line, each.is_certain, group))
+    parser.asked += [each if each.group is None else replace(each, group=each.group + shift) for each in parent.asked]
     parser.groups |= {number + shift: required for number, required in parent.groups.items()}
-    parser.subparsers = parser.subparsers or parent.subparsers
+    if parser.commands is None:
+        parser.commands, parser.chooser = parent.commands, parent.chooser
     parser.defaults |= parent.defaults
     parser.unread += parent.unread
