@@ -16,7 +16,7 @@ LIMIT = 300
 TEXT_LIMIT = 60_000
 
 _MARKS = re.compile(
-    r"[ \t]*+(?:#++|//++|/?\*++|>&2[ ])?[ \t]*+(?:(?:echo|printf|print|puts|console\.\w++)[ (]*+)?[rf]?[\"'`]*+[ \t]*+"
+    r"[ \t]*+(?:#++|//++|/?\*++|>&2[ ])?[ \t]*+(?:(?:echo|printf|print|puts|console\.\w++)[ (]*+)?(?:[rf]?[\"'`]++)?[ \t]*+"
 )
 _BULLET = re.compile(r"(?:[-*\u2022][ ]|\d[.)][ ])?(?:-\w,?[ ]++)?[<\[`$]?\{?")
 # ``--limit N  how many``, ``input: what is read``, ``$1 - the service``, ``v) VERSION=$2 ;; # what to install``.
