@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from skillruntime.adapters.mcp_proxy.headers import decode_value
 
 from skillruntime import discover
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
@@ -171,7 +170,6 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "Node code": lambda at: in_script(at, "run.js", "", "\nconsole.log(process.argv[2]);\n"),
     "result": lambda at: result,
     "MCP frame": lambda at: message,
-    "HTTP header": lambda at: decode_value,
 }
 
 

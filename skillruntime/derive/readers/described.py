@@ -71,7 +71,7 @@ def _described(command: Command, entries: dict[str, list[str]], opening: str) ->
 
 
 def _entry(entries: dict[str, list[str]], name: str) -> str:
-    """Return the explanation in a line that starts with *name*: behind two spaces, a dash, a colon or a comment's mark."""
+    """Return the explanation in a line that starts with *name*: behind blanks, a dash, a colon or a comment's mark."""
     for behind in entries.get(_key(name), ())[:20]:
         match = _BEHIND.match(behind)
         text = flattened((match[1] or match[2] or match[3]).strip(" \"'`*-:;)"), LIMIT) if match else ""

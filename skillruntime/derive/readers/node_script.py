@@ -66,7 +66,7 @@ def _read_parse_args(code: JavaScript, index: int) -> Reading:
 
 
 def _holder(code: JavaScript, index: int) -> str:
-    """Return the name that holds the values: ``const args = parseArgs(...).values``, ``const { values: args } = ...``."""
+    """Return the name that holds the values: ``args = parseArgs(...).values``, ``{ values: args } = ...``."""
     if (
         code.shown(code.closing.get(index, 0) + 1, code.closing.get(index, 0) + 3) == ".values"
         and code.at(index - 2) == "="
