@@ -194,9 +194,11 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         if line.parser == "places"
         else [*said, *_separated(line, places, positionals, is_open, faults)]
     )
-    for word in positionals:
-        if word[:1] and word[0] in line.files:
-            faults.append(_fault("", f"a word that starts with {word[0]!r} is read as the name of a file", word))
+    faults += [
+        _fault("", f"a word that starts with {word[0]!r} is read as the name of a file", word)
+        for word in positionals
+        if word[:1] and word[0] in line.files
+    ]
     chosen = arguments.get(line.chooser) if line.chooser else None
     if chosen is not None:
         if is_open and not positionals:
