@@ -151,17 +151,17 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 5_039,
+    "derive": 4_943,
     "contract": 7_743,
     "catalog": 5_191,
-    "runtime": 4_959,
+    "runtime": 4_969,
     "server": 4_831,
     "adapters/mcp_proxy": 2_265,
     "adapters": 3_029,
     "cli": 2_710,
     "remote": 2_102,
     "compatibility": 1_852,
-    "tokens": 1_141,
+    "tokens": 1_143,
     "testing": 41,
     "modules": 350,
 }
