@@ -24,7 +24,7 @@ from skillruntime.server.console_drawing import (
     pretty,
     violations_of,
 )
-from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.executions import DatabaseAwayError
 from skillruntime.server.http_responses import RefusedError, refuse_for_database, without_content
 from skillruntime.server.service import SkillService
 

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -16,15 +16,18 @@ from skillruntime.remote.hosts import ascii_host
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import Authenticator, any_of
 from skillruntime.server.app import create_app
-from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.executions import DatabaseAwayError, Executions
 from skillruntime.server.key_store import DatabaseKeys, KeyFile, shared_secret
 from skillruntime.server.open_executions import durable_executions, memory_executions, read_secret
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
-from skillruntime.server.stored_executions import StoredExecutions
+from skillruntime.server.sqlite_executions import SqliteExecutions
 from skillruntime.server.uvicorn_server import Server, bind
 from skillruntime.server.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from skillruntime.server.engine_executions import EngineExecutions
 
 __all__ = ["Hosting", "host_skills"]
 
@@ -181,23 +184,22 @@ def _keys_and_secret(hosting: Hosting) -> tuple[Authenticator | None, bytes]:
     return keys, read_secret(hosting.data / "secret") if hosting.data is not None else secrets.token_bytes(32)
 
 
-def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> StoredExecutions:
+def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> SqliteExecutions | EngineExecutions:
     options: dict[str, Any] = {
         "capacity": hosting.capacity,
         "kept_for": hosting.kept_for,
         "per_skill": hosting.per_skill,
         "per_caller": hosting.per_caller,
-        "lease": hosting.lease,
         "notify": webhooks.notify if webhooks is not None else None,
     }
     if hosting.database is not None:
-        return durable_executions(work, hosting.database, **options)
+        return durable_executions(work, hosting.database, lease=hosting.lease, **options)
     if hosting.data is None:
         return memory_executions(work, **options)
     return durable_executions(work, hosting.data / "executions.db", wait=hosting.waits_for_lock, **options)
 
 
-async def _sweep(executions: StoredExecutions, kept_for: float) -> None:
+async def _sweep(executions: Executions, kept_for: float) -> None:
     while True:
         await anyio.sleep(min(_SWEEP, kept_for))
         try:

@@ -25,16 +25,14 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
-from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
+    DatabaseAwayError,
     Executions,
     KeyReusedError,
     NotATaskError,
     NotHeldError,
-    Quota,
     Ticket,
-    TooFastError,
     TooManyError,
     is_expired,
 )
@@ -283,12 +281,7 @@ class SkillService:
             expected = "a public address, from an authenticated caller"
             raise MessageError([{"field": "/context/webhook", "expected": expected, "actual": "another"}])
         try:
-            submitted = await self.executions.submit(
-                ticket,
-                quota=Quota(call.rated, self.limits.unfinished_per_caller, self.limits.invocations_per_minute),
-            )
-        except TooFastError as error:
-            raise refuse_rate(error.seconds) from None
+            submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
         except TooManyError:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:

@@ -8,36 +8,27 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, to_timestamp
-from skillruntime.server.execution_rows import Row
+from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, from_timestamp, to_timestamp
 from skillruntime.server.executions import CANCELLED, Outcome, Ticket, Work, broken, timed_out
 
-__all__ = ["Live", "perform"]
+__all__ = ["Live", "ended_at", "perform"]
 
 _log = logging.getLogger("skillruntime.server")
 
 
 @dataclass(slots=True, eq=False)
 class Live:
-    """One execution that this process runs; *on_change* is called whenever its visible state changes.
+    """One execution that this process runs; *on_change* is called whenever its visible state changes."""
 
-    ``begun_at`` is the monotonic time before its beginning was written: how old the right to start it may be.
-    """
-
-    row: Row
+    ticket: Ticket
     execution: Execution
-    begun_at: float
     on_change: Callable[[], None]
     now: Callable[[], float]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     is_cancelled: bool = False
     is_given_up: bool = False
+    is_marked: bool = False
     reported_at: float = 0.0
-
-    @property
-    def ticket(self) -> Ticket:
-        """What it runs."""
-        return self.row.ticket
 
     def show(self, execution: Execution) -> None:
         """Let every watcher see *execution*."""
@@ -69,6 +60,18 @@ class Live:
         self.is_given_up = True
         self.scope.cancel()
 
+    def end(self, outcome: Outcome, kept_for: float) -> Execution:
+        """Return it as it ends now, to be kept so many seconds."""
+        return ended_at(self.now(), self.ticket, self.execution, outcome, kept_for)
+
+
+def ended_at(now: float, ticket: Ticket, execution: Execution, outcome: Outcome, kept_for: float) -> Execution:
+    """Return *execution* as it ends at *now*, to be kept so many seconds."""
+    created_at = execution.timestamps.created_at
+    # A clock may be set back; what ends before it was created would be read as a fault.
+    now = max(now, from_timestamp(created_at))
+    return outcome.of(ticket, created_at=created_at, now=now, kept_for=kept_for, progress=execution.progress)
+
 
 async def perform(live: Live, work: Work) -> Outcome | None:
     """Run a live ticket to its end, inside its deadline; None if this process gave it up."""
@@ -87,5 +90,5 @@ async def perform(live: Live, work: Work) -> Outcome | None:
             outcome = outcome or timed_out(live.ticket)
     if outcome is not None:
         return outcome
-    # A server that lost its row must write nothing, whatever the caller asked for meanwhile.
+    # What this process has given up must be ended by another one, whatever the caller asked for meanwhile.
     return CANCELLED if live.is_cancelled and not live.is_given_up else None
