@@ -60,12 +60,19 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 .fault{color:var(--bad);margin:.2rem 0}[aria-invalid]{border-color:var(--bad)}
 progress{width:100%}body{overflow-wrap:anywhere}
 """
-# Draws what changes into the page that is open: what a person types, selects or has scrolled to stays as it is.
+# Draws what changes into the page that is open. Only #live is drawn again, which holds no field, and a link in it that
+# has the focus keeps it; forms go when their execution has ended, unless a person is in one or has typed into one.
 _SCRIPT: Final = """
-(async()=>{for(;;){await new Promise(r=>setTimeout(r,1000));const main=document.querySelector('main');
-if(!main.dataset.live)return;if(main.contains(document.activeElement)&&document.activeElement.matches('input,textarea'))
-continue;try{const text=await(await fetch(location.href)).text();
-main.replaceWith(new DOMParser().parseFromString(text,'text/html').querySelector('main'))}catch{}}})()
+(async()=>{for(;;){await new Promise(r=>setTimeout(r,1000));const live=document.getElementById('live');
+if(!live.dataset.live)return;let page;try{const answer=await fetch(location.href);
+page=new DOMParser().parseFromString(await answer.text(),'text/html')}catch{continue}
+const next=page.getElementById('live');if(!next)continue;
+if(next.innerHTML!==live.innerHTML){const at=document.activeElement,href=live.contains(at)&&at.getAttribute('href');
+live.innerHTML=next.innerHTML;if(href)[...live.querySelectorAll('a')].find(a=>a.getAttribute('href')===href)?.focus()}
+if(!next.dataset.live)delete live.dataset.live;
+const forms=document.getElementById('forms'),left=page.getElementById('forms');
+if(forms&&left&&forms.children.length!==left.children.length&&!forms.contains(document.activeElement)&&
+![...forms.querySelectorAll('textarea,input')].some(f=>f.value!==f.defaultValue))forms.innerHTML=left.innerHTML}})()
 """
 # The page loads nothing and runs nothing but what is named by its hash, whatever a skill's output holds.
 _HEADERS: Final[Mapping[str, str]] = {
@@ -87,17 +94,18 @@ def draw_page(
     was_bad: bool = False,
     status: int = 200,
     is_live: bool = False,
+    forms: str = "",
 ) -> WireResponse:
-    """Return a page as *principal* sees it; with *is_live* it is drawn again while it is open."""
-    # Without scripts the whole page is loaded again.
-    again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_live else ""
+    """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while it is open, and not *forms*."""
+    # Without scripts a person loads the page again: loading it by itself would lose what is typed.
     live = ' data-live="1"' if is_live else ""
     script = f'<script id="live">{_SCRIPT}</script>' if is_live else ""
     text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>{again}'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
         f'<header><a href="/ui">skillruntime</a>{_draw_caller(principal, was_bad)}</header>'
-        f"<main{live}><h1>{escape(heading)}</h1>{body}</main>{script}</body></html>"
+        f'<main><h1>{escape(heading)}</h1><div id="live"{live}>{body}</div><div id="forms">{forms}</div></main>'
+        f"{script}</body></html>"
     )
     return WireResponse(status, _HEADERS, text.encode())
 

@@ -38,6 +38,7 @@ from skillruntime.server.executions import (
     KeyReusedError,
     NotATaskError,
     NotHeldError,
+    Notify,
     Outcome,
     Page,
     Submitted,
@@ -51,7 +52,8 @@ from skillruntime.server.executions import (
     read_cursor,
     waited_too_long,
 )
-from skillruntime.server.live_execution import Live, ended_at, perform
+from skillruntime.server.live_execution import Live, ended_at, perform, send
+from skillruntime.server.metrics import Metrics
 from skillruntime.server.postgres_connections import create_engine, to_away_error
 from skillruntime.server.watchers import Watchers
 
@@ -84,9 +86,11 @@ class EngineExecutions:
         terms: Terms | None = None,
         lease: float = 15.0,
         poll: float = 0.2,
-        notify: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
+        notify: Notify | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._work = work
+        self._metrics = metrics or Metrics()
         self._terms = terms or Terms()
         self._poll = poll
         self._notify = notify
@@ -230,6 +234,11 @@ class EngineExecutions:
         shown = (replace(row.execution, output=None, has_output=False) for row in rows)
         return Page(tuple(shown), tuple(row.ticket for row in rows), more)
 
+    async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
+        """Return the tasks of *owner* that wait for completion, the oldest first."""
+        rows = await self._ask(partial(self._tables.tasks, owner, limit))
+        return Page(tuple(row.execution for row in rows), tuple(row.ticket for row in rows))
+
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
         total = 0
@@ -283,7 +292,7 @@ class EngineExecutions:
             flags: list[bool] = []
             await DBOS.run_step_async({"name": "begin"}, partial(_raise_flag, flags))
             has_flag = bool(flags)
-        outcome = await perform(live, self._work) if has_flag else interrupted()
+        outcome = await perform(live, self._work, self._metrics) if has_flag else interrupted()
         if outcome is None:
             # Given up: another server has it, or will have it. Only this one knows that it has begun and must end it.
             if ticket.repeatable or not self._draining.is_set() or live.execution.status is not ExecutionStatus.RUNNING:
@@ -304,10 +313,7 @@ class EngineExecutions:
         if self._notify is None:
             _log.warning("the webhook of %s was not sent: this server sends none", execution_id)
             return
-        try:
-            await self._notify(*found)
-        except Exception:
-            _log.exception("the webhook of %s failed with an unexpected exception", execution_id)
+        await send(*found, self._notify, self._metrics)
 
     def _recorded(self, live: Live, task: asyncio.Task[Any]) -> None:
         """Note what the engine has recorded, which is another dispatch's end where this one lost its execution."""
@@ -316,7 +322,9 @@ class EngineExecutions:
         if self._live.get(execution_id) is live:
             del self._live[execution_id]
         if not task.cancelled() and task.exception() is None:
-            self._ended.add(live.ticket, Execution.from_dict(task.result()))
+            ended = Execution.from_dict(task.result())
+            self._ended.add(live.ticket, ended)
+            self._metrics.count_end(ended)
         self._watchers.signal(execution_id)
 
     def _changed(self, live: Live) -> None:
@@ -412,6 +420,7 @@ class EngineExecutions:
             ended = self._end_of((stored.ticket, stored.execution), held(stored.begun))
             self._tables.end_orphan(execution_id, ended, executor)
         DBOS._recover_pending_workflows([executor])
+        self._metrics.count_takeover()
 
     # Asking
 
@@ -491,6 +500,8 @@ class EngineExecutions:
     async def _seen(self, execution_id: str) -> Execution:
         """Return an execution as it is after a change that was made here."""
         found = await self.get(execution_id)
+        if found is not None and found[1].is_final:
+            self._metrics.count_end(found[1])
         self._watchers.signal(execution_id)
         if found is None:
             raise DatabaseAwayError("The execution was deleted")

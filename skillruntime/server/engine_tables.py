@@ -94,6 +94,18 @@ class EngineTables:
             return shown, None
         return shown, f"{shown[-1].created_at / 1000!r}~{shown[-1].ticket.execution_id}"
 
+    def tasks(self, owner: str | None, limit: int) -> list[Stored]:
+        """Return the tasks of *owner*, or of everyone where it is None, that wait, the oldest first."""
+        condition = "" if owner is None else "AND s.authenticated_user = :owner"
+        rows = self._ask(
+            f"SELECT {_HEAD}, NULL {_ROWS} WHERE s.status = 'ENQUEUED' AND s.queue_name = :tasks AND s.name = :run "
+            f"{condition} ORDER BY s.created_at LIMIT :limit",
+            tasks=TASKS,
+            limit=limit,
+            owner=None if owner is None else column(owner),
+        )
+        return [self._to_stored(row) for row in rows]
+
     def unfinished(self, owner: str | None = None) -> dict[str, tuple[int, int]]:
         """Return how many executions wait and how many run, by caller; of *owner*, where it is not None."""
         condition = "" if owner is None else "AND authenticated_user = :owner"

@@ -22,6 +22,7 @@ __all__ = [
     "KeyReusedError",
     "NotATaskError",
     "NotHeldError",
+    "Notify",
     "Outcome",
     "Page",
     "Report",
@@ -186,6 +187,10 @@ Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 """Runs a ticket. It is cancelled at its deadline, and when its caller cancels it."""
 
 
+Notify = Callable[[Ticket, Execution], Awaitable[bool | None]]
+"""Sends the message of an ended execution; returns False if its receiver did not accept it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Submitted:
     """An accepted call: ``is_new`` is false if the same request was accepted before under the same key."""
@@ -287,6 +292,10 @@ class Executions(Protocol):
         Raises:
             ValueError: the cursor is not one that this list returned.
         """
+        ...
+
+    async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
+        """Return the tasks of *owner*, or of everyone where it is None, that wait for completion, the oldest first."""
         ...
 
     async def delete(self, *, ended_before: float) -> int:

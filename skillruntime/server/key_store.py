@@ -41,6 +41,9 @@ class KeyFile:
         self._stamp = _stamp(path)
         self._ring = KeyRing.from_text(path.read_text("utf-8"))
 
+    def __len__(self) -> int:
+        return len(self._ring)
+
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller whose key *request* carries."""
         # One system call for each request, in place of a watcher that could miss a change.
@@ -62,6 +65,9 @@ class DatabaseKeys:
         self._url = url
         self._text = _with_database(url, lambda execute: _read(execute, "keys", _EMPTY))
         self._ring = KeyRing.from_text(self._text)
+
+    def __len__(self) -> int:
+        return len(self._ring)
 
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller whose key *request* carries."""

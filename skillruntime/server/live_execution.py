@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import anyio
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, from_timestamp, to_timestamp
-from skillruntime.server.executions import CANCELLED, Outcome, Ticket, Work, broken, timed_out
+from skillruntime.server.executions import CANCELLED, Notify, Outcome, Ticket, Work, broken, timed_out
+from skillruntime.server.metrics import Metrics
 
-__all__ = ["Live", "ended_at", "perform"]
+__all__ = ["Live", "ended_at", "perform", "send"]
 
 _log = logging.getLogger("skillruntime.server")
 
@@ -73,9 +75,10 @@ def ended_at(now: float, ticket: Ticket, execution: Execution, outcome: Outcome,
     return outcome.of(ticket, created_at=created_at, now=now, kept_for=kept_for, progress=execution.progress)
 
 
-async def perform(live: Live, work: Work) -> Outcome | None:
+async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
     """Run a live ticket to its end, inside its deadline; None if this process gave it up."""
     outcome: Outcome | None = None
+    waited, started = live.now() - from_timestamp(live.execution.timestamps.created_at), time.monotonic()
     with live.scope:
         # A cancelled scope stops a task only at its next await: a ticket given up before must not start at all.
         if not live.scope.cancel_called:
@@ -88,7 +91,19 @@ async def perform(live: Live, work: Work) -> Outcome | None:
                     _log.exception("running %s failed with an unexpected exception", live.ticket.execution_id)
                     outcome = broken()
             outcome = outcome or timed_out(live.ticket)
+            metrics.observe_run(live.ticket.skill_id, waited, time.monotonic() - started)
     if outcome is not None:
         return outcome
     # What this process has given up must be ended by another one, whatever the caller asked for meanwhile.
     return CANCELLED if live.is_cancelled and not live.is_given_up else None
+
+
+async def send(ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics) -> None:
+    """Send the message of an ended execution; one that no receiver accepts is given up and counted."""
+    try:
+        was_accepted = await notify(ticket, execution)
+    except Exception:
+        _log.exception("the webhook of %s failed with an unexpected exception", ticket.execution_id)
+        was_accepted = False
+    if was_accepted is False:
+        metrics.count_failed_webhook()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -31,6 +31,7 @@ from skillruntime.server.executions import (
     KeyReusedError,
     NotATaskError,
     NotHeldError,
+    Notify,
     Outcome,
     Page,
     Submitted,
@@ -45,7 +46,8 @@ from skillruntime.server.executions import (
     read_cursor,
     waited_too_long,
 )
-from skillruntime.server.live_execution import Live, perform
+from skillruntime.server.live_execution import Live, perform, send
+from skillruntime.server.metrics import Metrics
 from skillruntime.server.sqlite_database import SqliteDatabase
 from skillruntime.server.waiting import Waiting
 from skillruntime.server.watchers import Watchers
@@ -70,9 +72,11 @@ class SqliteExecutions:
         *,
         capacity: int = 16,
         terms: Terms | None = None,
-        notify: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
+        notify: Notify | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._work = work
+        self._metrics = metrics or Metrics()
         self._database = database
         self._terms = terms or Terms()
         self._notify = notify
@@ -194,6 +198,15 @@ class SqliteExecutions:
             shown.append(row.execution if live is None else live.execution)
         return Page(tuple(shown), tuple(row.ticket for row in rows), more)
 
+    async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
+        """Return the tasks of *owner* that wait for completion, the oldest first."""
+        found = [
+            live
+            for live in self._live.values()
+            if live.ticket.is_task and (owner is None or live.ticket.owner == owner)
+        ][:limit]
+        return Page(tuple(live.execution for live in found), tuple(live.ticket for live in found))
+
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
         total = 0
@@ -246,6 +259,8 @@ class SqliteExecutions:
 
     def _take_up(self, rows: Sequence[Row]) -> None:
         """Run what may run, and end what may have had its effect, or has killed server after server."""
+        if any(row.began_at is not None for row in rows):
+            self._metrics.count_takeover()
         for row in rows:
             self._unfinished[row.ticket.owner] += 1
             self._add(row)
@@ -277,7 +292,7 @@ class SqliteExecutions:
 
     async def _run(self, live: Live) -> None:
         await self._mark(live)
-        outcome = await perform(live, self._work)
+        outcome = await perform(live, self._work, self._metrics)
         self._waiting.give_back(live.ticket.execution_id)
         self._begin()
         if outcome is None:
@@ -336,6 +351,7 @@ class SqliteExecutions:
         self._live.pop(live.ticket.execution_id)
         self._unfinished[live.ticket.owner] -= 1
         self._watchers.signal(live.ticket.execution_id)
+        self._metrics.count_end(ended)
         self._send_message(live.ticket, ended)
 
     async def _write_end(self, live: Live, outcome: Outcome) -> Execution:
@@ -354,13 +370,8 @@ class SqliteExecutions:
         if ticket.webhook is not None and self._notify is not None and self._tasks is not None:
             self._tasks.start_soon(self._send, ticket, execution, self._notify)
 
-    async def _send(
-        self, ticket: Ticket, execution: Execution, notify: Callable[[Ticket, Execution], Awaitable[None]]
-    ) -> None:
-        try:
-            await notify(ticket, execution)
-        except Exception:
-            _log.exception("the webhook of %s failed with an unexpected exception", ticket.execution_id)
+    async def _send(self, ticket: Ticket, execution: Execution, notify: Notify) -> None:
+        await send(ticket, execution, notify, self._metrics)
         # Only now: a server that dies before this has it sent again by the next one.
         await self._batches.insist(partial(table.note_sent, execution_id=ticket.execution_id))
 
