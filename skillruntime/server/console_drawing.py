@@ -97,11 +97,13 @@ def draw_page(
     forms: str = "",
 ) -> WireResponse:
     """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while it is open, and not *forms*."""
-    # Without scripts a person loads the page again: loading it by itself would lose what is typed.
+    # Without scripts the whole page is loaded again, unless that would lose what is typed.
+    is_reloaded = is_live and "<textarea" not in forms
+    again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_reloaded else ""
     live = ' data-live="1"' if is_live else ""
     script = f'<script id="live">{_SCRIPT}</script>' if is_live else ""
     text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>{again}'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
         f'<header><a href="/ui">skillruntime</a>{_draw_caller(principal, was_bad)}</header>'
         f'<main><h1>{escape(heading)}</h1><div id="live"{live}>{body}</div><div id="forms">{forms}</div></main>'

@@ -25,7 +25,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS skillruntime.servers (
     name TEXT PRIMARY KEY, number BIGINT NOT NULL, expires_at TIMESTAMPTZ NOT NULL)"""
 _BEAT = """INSERT INTO skillruntime.servers VALUES (%(name)s, 1, clock_timestamp() + %(lease)s * interval '1 second')
     ON CONFLICT (name) DO UPDATE SET number = skillruntime.servers.number + 1, expires_at = excluded.expires_at"""
-# Of those that hold work: a server without any is missed by nobody.
+# Only of those that hold work: where a server without any is, does not matter.
 _SEEN = """SELECT work.executor_id, coalesce(servers.number, -1), coalesce(expires_at < clock_timestamp(), true)
     FROM (SELECT DISTINCT executor_id FROM skillruntime.workflow_status
         WHERE status = 'PENDING' AND executor_id <> %(name)s) AS work

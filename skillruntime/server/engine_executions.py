@@ -434,7 +434,7 @@ class EngineExecutions:
         return self._unfinished[column(owner)] >= most
 
     async def _ask(self, function: Callable[[], _T], *, within: float = _ASK) -> _T:
-        """Return what *function* gives, in a thread; *within* are seconds in which the database answers nobody.
+        """Return what *function* gives, in a thread; it waits while the database answers others.
 
         Raises:
             DatabaseAwayError: the database did not answer.
