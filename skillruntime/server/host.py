@@ -202,10 +202,11 @@ def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[Pub
         webhooks=hosting.webhooks,
         faults=faults,
     )
-    if faults and hosting.strict:
-        raise InvalidSkillError("; ".join(map(str, faults.values())), details={"skills": sorted(faults)})
-    for fault in faults.values():
-        _log.warning("%s; it is not served", fault)
+    messages = [f"{name}: {fault}" for name, fault in faults.items()]
+    if messages and hosting.strict:
+        raise InvalidSkillError("; ".join(messages), details={"skills": sorted(faults)})
+    for message in messages:
+        _log.warning("%s; it is not served", message)
     return published
 
 
