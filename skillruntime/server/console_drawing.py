@@ -175,35 +175,38 @@ def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Seque
 
     *faults* are what is wrong with what was *filled* in.
     """
-    schema = parameter.to_schema()
-    default = schema.get("default")
-    value = "" if default is None else default if isinstance(default, str) else pretty(default)
-    value = value if filled is None else filled
-    name = escape(parameter.name)
-    choices = schema.get("enum") or (["true", "false"] if parameter.type == "boolean" else None)
+    schema, name = parameter.to_schema(), escape(parameter.name)
+    value = filled
+    if value is None:
+        default = schema.get("default", "")
+        value = default if isinstance(default, str) else "" if default is None else pretty(default)
     more = f'name="{name}" id="{name}"' + (" required" if parameter.required else "")
     more += f' aria-invalid="true" aria-describedby="{name}-fault"' if faults else ""
-    is_json = False
+    control = _draw_control(parameter, schema, value, more)
+    notes = [parameter.description] if parameter.description else []
+    if control.startswith("<textarea") and parameter.type != "string":
+        notes.append(_JSON.get(parameter.type or "", 'JSON, such as 5 or "text"'))
+    note = "".join(f"<small>{escape(text)}</small>" for text in notes)
+    fault = "".join(f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults)
+    star = " *" if parameter.required else ""
+    return f'<label for="{name}">{name}{star}{note}</label>{control}{fault}'
+
+
+def _draw_control(parameter: ParameterDefinition, schema: Mapping[str, Any], value: str, more: str) -> str:
+    choices = schema.get("enum") or (["true", "false"] if parameter.type == "boolean" else None)
     if choices:
         texts = [each if isinstance(each, str) else json.dumps(each) for each in choices]
         options = "".join(
             f"<option{' selected' if text == value else ''}>{escape(text)}</option>" for text in ["", *texts]
         )
-        control = f"<select {more}>{options}</select>"
-    elif parameter.type in ("integer", "number"):
+        return f"<select {more}>{options}</select>"
+    if parameter.type in ("integer", "number"):
         step = "1" if parameter.type == "integer" else "any"
-        control = f'<input type="number" step="{step}" {more} value="{escape(value)}">'
-    elif parameter.type == "string" and ("format" in schema or (schema.get("maxLength") or 1000) <= 200):
-        control = f'<input {more} value="{escape(value)}">'
-    else:
-        is_json = parameter.type != "string"
-        control = f"<textarea {more}>{escape(value)}</textarea>"
-    notes = [parameter.description] if parameter.description else []
-    notes += [_JSON.get(parameter.type or "", 'JSON, such as 5 or "text"')] if is_json else []
-    note = "".join(f"<small>{escape(text)}</small>" for text in notes)
-    fault = "".join(f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults)
-    star = " *" if parameter.required else ""
-    return f'<label for="{name}">{name}{star}{note}</label>{control}{fault}'
+        return f'<input type="number" step="{step}" {more} value="{escape(value)}">'
+    is_short = "format" in schema or (schema.get("maxLength") or 1000) <= 200
+    if parameter.type == "string" and is_short:
+        return f'<input {more} value="{escape(value)}">'
+    return f"<textarea {more}>{escape(value)}</textarea>"
 
 
 def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:

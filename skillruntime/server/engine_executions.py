@@ -8,6 +8,7 @@ another one, and ends `EXECUTION_INTERRUPTED`. The engine discards the end of a 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import secrets
 import time
@@ -63,6 +64,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger("skillruntime.server")
 _SUBMIT: Final = 0.9  # seconds until a submission that the database does not answer is refused
 _ASK: Final = 5.0  # the same for what else a caller asks
+_RUNNING_LOOK: Final = 5  # looks at what is waited for, for each look at what runs here
 _REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
 _SWEEP: Final = 5.0  # seconds, at most, between two looks at what waits too long
 _CLOCK_JUMP: Final = 10.0  # seconds by which the database's clock and our monotonic one differ if one was set
@@ -186,14 +188,15 @@ class EngineExecutions:
         known = self._ended.get(execution_id)
         if known is not None or not execution_id.isascii() or "\0" in execution_id:
             return known
+        live = self._live.get(execution_id)
+        # What this server has lost, or another one has cancelled, is noticed by the next look.
+        if live is not None and live.execution.status is ExecutionStatus.RUNNING:
+            return live.ticket, live.execution
         found = await self._find(execution_id)
         if found is None:
             return None
-        live = self._live.get(execution_id)
         if found.execution.is_final:
             self._ended.add(found.ticket, found.execution)
-        elif live is not None and live.execution.status is ExecutionStatus.RUNNING:
-            return found.ticket, live.execution  # its progress is news here that others see later
         return found.ticket, found.execution
 
     async def cancel(self, execution_id: str) -> Execution | None:
@@ -356,9 +359,11 @@ class EngineExecutions:
 
     async def _follow(self) -> None:
         """Look at what is waited for or runs here, all in one query, and stop what this server has lost."""
-        while True:
+        for number in itertools.count():
             await anyio.sleep(self._poll)
-            ids = {*self._watchers.ids, *self._live}
+            # What runs here is looked at less often: only a cancellation elsewhere, or a mistake, changes it.
+            ids = {*self._live} if number % _RUNNING_LOOK == 0 else set[str]()
+            ids |= {*self._watchers.ids} - {*self._live}
             if not ids:
                 continue
             try:
@@ -498,17 +503,18 @@ class EngineExecutions:
             self._is_reading = False
 
     async def _seen(self, execution_id: str) -> Execution:
-        """Return an execution as it is after a change that was made here."""
-        found = await self.get(execution_id)
-        if found is not None and found[1].is_final:
-            self._metrics.count_end(found[1])
-        self._watchers.signal(execution_id)
+        """Return an execution as it is stored after a change that was made here."""
+        found = await self._find(execution_id)
         if found is None:
             raise DatabaseAwayError("The execution was deleted")
         live = self._live.get(execution_id)
-        if live is not None and found[1].is_final:
-            live.cancel()
-        return found[1]
+        if found.execution.is_final:
+            self._ended.add(found.ticket, found.execution)
+            self._metrics.count_end(found.execution)
+            if live is not None:
+                live.cancel()
+        self._watchers.signal(execution_id)
+        return found.execution
 
     def _end_of(self, found: tuple[Ticket, Execution], outcome: Outcome) -> Execution:
         """Return *found* as it ends now."""

@@ -25,6 +25,7 @@ MESSAGE: Final = "skillruntime.message"
 MESSAGES: Final = "skillruntime-messages"
 _MAIN: Final = "skillruntime"
 _POLL: Final = 0.1  # seconds between two looks of a server at a queue
+_MESSAGE_POLL: Final = 1.0
 _MESSAGES_AT_ONCE: Final = 100
 _PRIORITIES: Final = {"high": 1, "normal": 2, "low": 3}
 
@@ -67,10 +68,10 @@ class Queues:
 
     async def register(self) -> None:
         """Write the queues, for all servers: those of the server that started last count."""
-        await self._register(MESSAGES, worker_concurrency=_MESSAGES_AT_ONCE)
-        await self._register(self._name(None), **self._limits(None))
+        await _register(MESSAGES, _MESSAGE_POLL, worker_concurrency=_MESSAGES_AT_ONCE)
+        await _register(self._name(None), _POLL, **self._limits(None))
         for skill, most in self.terms.per_skill.items():
-            await self._register(self._name(skill), **self._limits(most))
+            await _register(self._name(skill), _POLL, **self._limits(most))
 
     def _name(self, skill: str | None) -> str:
         name = _MAIN if skill is None else f"{_MAIN}-skill-{skill}"
@@ -84,8 +85,9 @@ class Queues:
             limits["partition_concurrency"] = min(self.terms.per_caller, most or self.terms.per_caller)
         return limits
 
-    async def _register(self, name: str, **limits: Any) -> None:
-        await DBOS.register_queue_async(name, polling_interval_sec=_POLL, on_conflict="always_update", **limits)
+
+async def _register(name: str, poll: float, **limits: Any) -> None:
+    await DBOS.register_queue_async(name, polling_interval_sec=poll, on_conflict="always_update", **limits)
 
 
 def launch(
