@@ -116,6 +116,7 @@ class EngineExecutions:
         self._is_reading = False
         self._unfinished: dict[str, int] = {}
         self._accepted: dict[str, int] = {}
+        self._marking = asyncio.Lock()
         self._draining = anyio.Event()
         self._has_drained = False
         self._clock = 0.0  # the database's time less our monotonic time
@@ -293,7 +294,9 @@ class EngineExecutions:
         has_flag = ticket.repeatable
         if not has_flag:
             flags: list[bool] = []
-            await DBOS.run_step_async({"name": "begin"}, partial(_raise_flag, flags))
+            # One after the other: of sixteen marks at once, most skills would begin long after their mark.
+            async with self._marking:
+                await DBOS.run_step_async({"name": "begin"}, partial(_raise_flag, flags))
             has_flag = bool(flags)
         outcome = await perform(live, self._work, self._metrics) if has_flag else interrupted()
         if outcome is None:
