@@ -5,11 +5,12 @@
 There are two bases, Starlette applications on the same uvicorn with one route. The bare one reads JSON, inserts a row,
 updates it with its output and answers: two transactions, as an execution takes that is begun by the server that accepts
 it. With --engine (``pip install dbos``) the other one runs a workflow of DBOS that returns its arguments, and answers
-with its result. Neither has what a server of skills does besides: contracts, callers, limits, the state of an execution
-and who may see it. ``skills`` may be repeated, ``once`` must not. SQLite has WAL and synchronous=FULL everywhere, and PostgreSQL is one server for all. Every server
-is a process of its own, whose CPU time is read from the system; what is compared is measured in one run. Also: the poll
-of an ended execution, an idle server, four servers beside one (with --postgres) for a skill that waits 200 ms, and the
-memory of a server on SQLite after so many executions (with --memory, which is all that is then measured).
+with its result. Neither has what a server of skills does besides: contracts, callers, limits, the state of an
+execution and who may see it. ``skills`` may be repeated, ``once`` must not. SQLite has WAL and synchronous=FULL
+everywhere, and PostgreSQL is one server for all. Every server is a process of its own, whose CPU time is read from
+the system; what is compared is measured in one run. Also: the poll of an ended execution, an idle server, four
+servers beside one (with --postgres) for a skill that waits 200 ms, and the memory of a server on SQLite after so many
+executions (with --memory, which is all that is then measured).
 """
 
 from __future__ import annotations
