@@ -5,11 +5,12 @@
 There are two bases, Starlette applications on the same uvicorn with one route. The bare one reads JSON, inserts a row,
 updates it with its output and answers: two transactions, as an execution takes that is begun by the server that accepts
 it. With --engine (``pip install dbos``) the other one runs a workflow of DBOS that returns its arguments, and answers
-with its result. Neither has what a server of skills does besides: contracts, callers, limits, the state of an execution
-and who may see it. SQLite has WAL and synchronous=FULL everywhere, and PostgreSQL is one server for all. Every server
-is a process of its own, whose CPU time is read from the system; what is compared is measured in one run. Also: the poll
-of an ended execution, an idle server, two servers beside one (with --postgres) for a skill that waits 200 ms, and the
-memory of a server on SQLite after so many executions (with --memory, which is all that is then measured).
+with its result. Neither has what a server of skills does besides: contracts, callers, limits, the state of an
+execution and who may see it. ``skills`` may be repeated, ``once`` must not. SQLite has WAL and synchronous=FULL
+everywhere, and PostgreSQL is one server for all. Every server is a process of its own, whose CPU time is read from
+the system; what is compared is measured in one run. Also: the poll of an ended execution, an idle server, four
+servers beside one (with --postgres) for a skill that waits 200 ms, and the memory of a server on SQLite after so many
+executions (with --memory, which is all that is then measured).
 """
 
 from __future__ import annotations
@@ -129,8 +130,8 @@ async def serve_engine(port: int, database: str) -> None:
     await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http="h11")).serve()
 
 
-async def serve_skills(port: int, database: str, seconds: float, capacity: int) -> None:
-    """Serve one skill that returns its arguments, after so many seconds."""
+async def serve_skills(port: int, database: str, seconds: float, capacity: int, repeats: bool) -> None:
+    """Serve one skill that returns its arguments, after so many seconds; whether it may be repeated is *repeats*."""
     from skillruntime import SkillRuntime
     from skillruntime.contract import Contract
     from skillruntime.server import (
@@ -147,7 +148,8 @@ async def serve_skills(port: int, database: str, seconds: float, capacity: int) 
 
     runtime = SkillRuntime()
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    contract = Contract.from_dict({"version": "1.0.0", "input": schema}, name="echo")
+    document = {"version": "1.0.0", "input": schema, "annotations": {"idempotent": repeats}}
+    contract = Contract.from_dict(document, name="echo")
 
     async def echo(arguments: dict[str, Any]) -> Any:
         if seconds:
@@ -239,7 +241,7 @@ def place(kind: str) -> Iterator[Callable[[], str]]:
         from tests.server.postgres import running_postgres
 
         with running_postgres() as postgres:
-            yield postgres.create
+            yield postgres.create_prepared
         return
     with tempfile.TemporaryDirectory() as directory:
         yield lambda: str(Path(directory) / f"{os.urandom(4).hex()}.db")
@@ -249,7 +251,9 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
     """Compare the bases and a server on one kind of database."""
     print(f"\n{kind}: CPU of the server for each execution, beside that of the bare base, and p50, mean and p99 in ms")
     with place(kind) as create, ExitStack() as stack:
-        servers = {name: Measured(name, create()) for name in ("base", *(["engine"] if with_engine else []), "skills")}
+        servers = {
+            name: Measured(name, create()) for name in ("base", *(["engine"] if with_engine else []), "skills", "once")
+        }
         for each in servers.values():
             stack.callback(each.close)
             await drive([each.port], 50, 5)  # warm
@@ -257,7 +261,7 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
         for number in clients:
             costs: dict[str, list[float]] = {name: [] for name in servers}
             seen: dict[str, list[float]] = {name: [] for name in servers}
-            for _ in range(5):  # in turns, so that what else the machine does touches all
+            for _ in range(3):  # in turns, so that what else the machine does touches all
                 for name, each in servers.items():
                     before = each.cpu()
                     _, times, ended = await drive([each.port], calls, number)
@@ -267,9 +271,10 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
             for name in servers:
                 line(f"{name}, {number} clients", statistics.median(costs[name]), seen[name], of_base)
             if with_engine:
-                ratio = statistics.median(costs["skills"]) / statistics.median(costs["engine"])
-                print(f"skills beside the engine, {number} clients: {ratio:.2f} x")
-        server = servers["skills"]
+                for name in ("skills", "once"):
+                    ratio = statistics.median(costs[name]) / statistics.median(costs["engine"])
+                    print(f"{name} beside a workflow that does nothing, {number} clients: {ratio:.2f} x")
+        server = servers["once"]  # whose execution was the last
         before = server.cpu()
         _, times, _ = await drive([server.port], calls, 1, f"/executions/{ended}", "GET")
         line("poll of an ended execution", (server.cpu() - before) / len(times), times)
@@ -278,11 +283,11 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
         print(f"idle: {(server.cpu() - before) / 20:.2%} of a core")
 
 
-async def two_servers(calls: int) -> None:
-    """Compare two servers with one, for a skill that waits 200 ms, with 8 places on each server."""
+async def four_servers(calls: int) -> None:
+    """Compare four servers with one, for a skill that waits 200 ms, with 8 places on each server."""
     with place("PostgreSQL") as create:
         rates, costs = [], []
-        for number in (1, 2):
+        for number in (1, 4):
             database = create()
             servers = [Measured("skills", database, 0.2, 8) for _ in range(number)]
             ports = [each.port for each in servers]
@@ -294,7 +299,8 @@ async def two_servers(calls: int) -> None:
             for each in servers:
                 each.close()
     print(
-        f"\ntwo servers: {rates[1] / rates[0]:.2f} x the executions of one, {costs[1] / costs[0]:.2f} x the CPU of each"
+        f"\nfour servers: {rates[1] / rates[0]:.2f} x the executions of one, "
+        f"{costs[1] / costs[0]:.2f} x the CPU of each"
     )
 
 
@@ -317,7 +323,7 @@ async def main(calls: int, clients: list[int], with_postgres: bool, with_engine:
     await compare("SQLite", calls, clients, with_engine)
     if with_postgres:
         await compare("PostgreSQL", calls, clients, with_engine)
-        await two_servers(calls)
+        await four_servers(calls)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
@@ -329,7 +335,7 @@ if __name__ == "__main__":
         elif kind_ == "engine":
             anyio.run(serve_engine, port_, database_)
         else:
-            anyio.run(serve_skills, port_, database_, float(sys.argv[5]), int(sys.argv[6]))
+            anyio.run(serve_skills, port_, database_, float(sys.argv[5]), int(sys.argv[6]), kind_ == "skills")
         sys.exit(0)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=300)

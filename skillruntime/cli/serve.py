@@ -7,7 +7,7 @@ import logging
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -20,8 +20,50 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+# What everyone needs; the rest is listed below it, by group.
+_FIRST = ("skills", "trust", "host", "port", "base-url", "data", "database", "access", "new-key", "public")
+_GROUPS = {
+    "Callers": (
+        *("revoke-key", "operator", "scope", "jwks", "issuer", "audience", "authenticator", "webhooks", "no-pages"),
+    ),
+    "Limits": (
+        *("capacity", "per-skill", "per-caller", "rate", "timeout", "most-output", "keep"),
+        *("connections", "connections-per-address"),
+    ),
+    "Starts and stops": ("memory", "wait", "drain", "lease", "strict"),
+    "Network and logs": ("trusted-proxy", "allow-host", "log"),
+    "MCP": ("mcp", "http"),
+}
 
-@click.command("serve")
+
+class _ServeCommand(click.Command):
+    """A command each of whose options is a variable too, and which lists them by group."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for option in self.params:
+            if isinstance(option, click.Option):
+                # A password then needs no command line, which every user of the machine can read.
+                option.envvar = "SKILLRUNTIME_" + _name_of(option).replace("-", "_").upper()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the ten that everyone needs, then the rest by group."""
+        options = {_name_of(each): each for each in self.get_params(ctx) if isinstance(each, click.Option)}
+        grouped = [name for names in _GROUPS.values() for name in names]
+        rest = [name for name in options if name not in (*_FIRST, *grouped)]
+        for title, names in {"Options": _FIRST, **_GROUPS, "Others": rest}.items():
+            records = [options[name].get_help_record(ctx) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record is not None])
+        formatter.write_paragraph()
+        formatter.write_text("Each option is also a variable: SKILLRUNTIME_PORT for --port.")
+
+
+def _name_of(option: click.Option) -> str:
+    return max(option.opts, key=len).lstrip("-")
+
+
+@click.command("serve", cls=_ServeCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 # Only this machine by default: a server that others reach is a decision of its own.
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -51,7 +93,21 @@ __all__ = ["command"]
     is_flag=True,
     help="Let authenticated callers name an address that is notified when an execution ends.",
 )
-@click.option("--database", metavar="URL", help="Share a PostgreSQL database with other servers, instead of --data.")
+@click.option(
+    "--database", metavar="URL", help="Run beside other servers on this PostgreSQL database, instead of --data."
+)
+@click.option("--public", is_flag=True, help="Serve everyone who reaches --host, without keys.")
+@click.option("--strict", is_flag=True, help="Do not start where the descriptor and the contract of a skill differ.")
+@click.option(
+    "--connections", default=1000, show_default=True, type=click.IntRange(1), help="How many are open at once."
+)
+@click.option(
+    "--connections-per-address",
+    default=256,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many of one address, unless it is a trusted proxy's.",
+)
 @click.option("--wait", is_flag=True, help="Wait until the server that is using the data directory ends.")
 @click.option(
     "--drain",
@@ -142,6 +198,10 @@ def command(
     no_pages: bool,
     webhooks: bool,
     database: str | None,
+    public: bool,
+    strict: bool,
+    connections: int,
+    connections_per_address: int,
     wait: bool,
     drain: float,
     lease: float,
@@ -246,6 +306,10 @@ def command(
             webhooks=webhooks,
             authenticate=authenticate,
             policy=policy,
+            public=public,
+            strict=strict,
+            connections=connections,
+            connections_per_address=connections_per_address,
         )
         runtime = SkillRuntime(open_catalog(directories, trust=trust))
         anyio.run(lambda: host_skills(runtime, hosting, on_ready=_print_ready))

@@ -4,6 +4,7 @@ from skillruntime.remote.client import fetch_descriptor as fetch_descriptor
 from skillruntime.remote.client import to_output as to_output
 from skillruntime.remote.credentials import ApiKey as ApiKey
 from skillruntime.remote.credentials import Credentials as Credentials
+from skillruntime.remote.credentials import CustomCredentials as CustomCredentials
 from skillruntime.remote.credentials import NoCredentials as NoCredentials
 from skillruntime.remote.descriptor import AccessPolicy as AccessPolicy
 from skillruntime.remote.descriptor import OAuth2Config as OAuth2Config
@@ -19,6 +20,7 @@ from skillruntime.remote.http_message import WireResponse as WireResponse
 from skillruntime.remote.http_transport import HttpTransport as HttpTransport
 from skillruntime.remote.invocation_flow import read_error as read_error
 from skillruntime.remote.oauth import AuthorizationCode as AuthorizationCode
+from skillruntime.remote.oauth import ClientCredentials as ClientCredentials
 from skillruntime.remote.oauth import Token as Token
 from skillruntime.remote.protocol import Caller as Caller
 from skillruntime.remote.protocol import Execution as Execution

@@ -4,7 +4,7 @@ from skillruntime.server.access import KeyRing as KeyRing
 from skillruntime.server.access import Principal as Principal
 from skillruntime.server.access import any_of as any_of
 from skillruntime.server.app import create_app as create_app
-from skillruntime.server.database import DatabaseAwayError as DatabaseAwayError
+from skillruntime.server.executions import DatabaseAwayError as DatabaseAwayError
 from skillruntime.server.executions import Executions as Executions
 from skillruntime.server.host import Hosting as Hosting
 from skillruntime.server.host import host_skills as host_skills
@@ -21,7 +21,7 @@ from skillruntime.server.published_skill import serve_catalog as serve_catalog
 from skillruntime.server.rate_limits import Limits as Limits
 from skillruntime.server.service import SkillService as SkillService
 from skillruntime.server.sqlite_database import DatabaseInUseError as DatabaseInUseError
-from skillruntime.server.stored_executions import StoredExecutions as StoredExecutions
+from skillruntime.server.sqlite_executions import SqliteExecutions as SqliteExecutions
 from skillruntime.server.uvicorn_server import Server as Server
 from skillruntime.server.uvicorn_server import bind as bind
 from skillruntime.server.webhooks import Webhooks as Webhooks

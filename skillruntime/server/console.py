@@ -24,7 +24,7 @@ from skillruntime.server.console_drawing import (
     pretty,
     violations_of,
 )
-from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.executions import DatabaseAwayError, Page
 from skillruntime.server.http_responses import RefusedError, refuse_for_database, without_content
 from skillruntime.server.service import SkillService
 
@@ -106,10 +106,14 @@ class _Page:
         self._service = service
         self._call = call
 
-    def draw(self, heading: str, body: str, *, status: int = 200, is_live: bool = False) -> WireResponse:
+    def draw(
+        self, heading: str, body: str, *, status: int = 200, is_live: bool = False, forms: str = ""
+    ) -> WireResponse:
         """Return a page with the caller in its head."""
-        call = self._call
-        return draw_page(heading, body, principal=call.principal, was_bad=call.was_bad, status=status, is_live=is_live)
+        principal, was_bad = self._call.principal, self._call.was_bad
+        return draw_page(
+            heading, body, principal=principal, was_bad=was_bad, status=status, is_live=is_live, forms=forms
+        )
 
     async def ask(self, method: str, path: str, document: Any = None) -> WireResponse:
         """Send a request to the service as the user of the page."""
@@ -176,18 +180,17 @@ class _Page:
         try:
             # The list is read from the store, past `handle`, for the arguments are in no document of the protocol.
             check_scope(principal.may_read, READ)
-            page = await self._service.executions.list(
-                None if shows_all else principal.id, limit=_LISTED, cursor=cursor
-            )
+            owner = None if shows_all else principal.id
+            page = await self._service.executions.list(owner, limit=_LISTED, cursor=cursor)
+            waiting = await self._service.executions.tasks(owner, limit=_LISTED) if cursor is None else Page(())
         except RefusedError as refusal:
             return self.draw("My executions", draw_problem(refusal.document.to_envelope()), status=403)
         except ValueError:
             return self.draw("My executions", "<p>This page of the list does not exist.</p>", status=400)
-        now = self._service.executions.now()
-        body = "".join(
-            draw_execution_card(ticket, execution, now, shows_owner=shows_all)
-            for ticket, execution in zip(page.tickets, page.executions, strict=True)
-        )
+        body = ""
+        if waiting.executions:
+            body = f"<h2>Tasks that wait</h2>{self._cards(waiting, shows_all)}<h2>All</h2>"
+        body += self._cards(page, shows_all)
         every = "all=1&amp;" if shows_all else ""
         if page.next_cursor is not None:
             body += f'<p><a href="/ui/executions?{every}cursor={escape(page.next_cursor)}">Older ones</a></p>'
@@ -199,6 +202,13 @@ class _Page:
         is_live = any(not execution.is_final for execution in page.executions)
         heading = "All executions" if shows_all else "My executions"
         return self.draw(heading, body if page.executions else f"{body}<p>There are none yet.</p>", is_live=is_live)
+
+    def _cards(self, page: Page, shows_owner: bool) -> str:
+        now = self._service.executions.now()
+        return "".join(
+            draw_execution_card(ticket, execution, now, shows_owner=shows_owner)
+            for ticket, execution in zip(page.tickets, page.executions, strict=True)
+        )
 
     async def execution(
         self, execution_id: str, problem: str = "", filled: str = "", status: int = 200
@@ -221,21 +231,25 @@ class _Page:
         if "output" in shown:
             parts.append(f"<h2>Output</h2><pre>{escape(pretty(shown['output']))}</pre>")
         parts.append(draw_problem(shown))
-        action = f"/ui/executions/{escape_segment(execution_id)}"
-        if not is_final:
-            if self._may_complete(shown["skill_id"]):
-                parts.append(
-                    f'{problem}<form method="post" action="{action}/complete"><label for="output">Output'
-                    "<small>JSON, such as {&quot;approved&quot;: true}</small></label>"
-                    f'<textarea name="output" id="output" required>{escape(filled)}</textarea>'
-                    "<button>Complete the task</button></form>"
-                )
-            parts.append(f'<form method="post" action="{action}/cancel"><button>Cancel</button></form>')
         stamps = " · ".join(f"{escape(name)} {escape(str(at))}" for name, at in shown["timestamps"].items())
         parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
+        forms = "" if is_final else self._forms(shown, problem, filled)
         skill = escape_segment(shown["skill_id"])
-        parts.append(f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} again</a></p>')
-        return self.draw("Execution", "".join(parts), status=status, is_live=not is_final and not problem)
+        forms += f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} again</a></p>'
+        return self.draw("Execution", "".join(parts), status=status, is_live=not is_final, forms=forms)
+
+    def _forms(self, shown: Mapping[str, Any], problem: str, filled: str) -> str:
+        """What can be done with an execution that has not ended."""
+        action = f"/ui/executions/{escape_segment(shown['execution_id'])}"
+        cancel = f'<form method="post" action="{action}/cancel"><button>Cancel</button></form>'
+        if not self._may_complete(shown["skill_id"]):
+            return problem + cancel
+        return (
+            f'{problem}<form method="post" action="{action}/complete"><label for="output">Output'
+            "<small>JSON, such as {&quot;approved&quot;: true}</small></label>"
+            f'<textarea name="output" id="output" required>{escape(filled)}</textarea>'
+            f"<button>Complete the task</button></form>{cancel}"
+        )
 
     async def complete(self, execution_id: str, filled: Mapping[str, str]) -> WireResponse:
         """End a task with what an operator typed."""

@@ -60,12 +60,19 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 .fault{color:var(--bad);margin:.2rem 0}[aria-invalid]{border-color:var(--bad)}
 progress{width:100%}body{overflow-wrap:anywhere}
 """
-# Draws what changes into the page that is open: what a person types, selects or has scrolled to stays as it is.
+# Draws what changes into the page that is open. Only #live is drawn again, which holds no field, and a link in it that
+# has the focus keeps it; forms go when their execution has ended, unless a person is in one or has typed into one.
 _SCRIPT: Final = """
-(async()=>{for(;;){await new Promise(r=>setTimeout(r,1000));const main=document.querySelector('main');
-if(!main.dataset.live)return;if(main.contains(document.activeElement)&&document.activeElement.matches('input,textarea'))
-continue;try{const text=await(await fetch(location.href)).text();
-main.replaceWith(new DOMParser().parseFromString(text,'text/html').querySelector('main'))}catch{}}})()
+(async()=>{for(;;){await new Promise(r=>setTimeout(r,1000));const live=document.getElementById('live');
+if(!live.dataset.live)return;let page;try{const answer=await fetch(location.href);
+page=new DOMParser().parseFromString(await answer.text(),'text/html')}catch{continue}
+const next=page.getElementById('live');if(!next)continue;
+if(next.innerHTML!==live.innerHTML){const at=document.activeElement,href=live.contains(at)&&at.getAttribute('href');
+live.innerHTML=next.innerHTML;if(href)[...live.querySelectorAll('a')].find(a=>a.getAttribute('href')===href)?.focus()}
+if(!next.dataset.live)delete live.dataset.live;
+const forms=document.getElementById('forms'),left=page.getElementById('forms');
+if(forms&&left&&forms.children.length!==left.children.length&&!forms.contains(document.activeElement)&&
+![...forms.querySelectorAll('textarea,input')].some(f=>f.value!==f.defaultValue))forms.innerHTML=left.innerHTML}})()
 """
 # The page loads nothing and runs nothing but what is named by its hash, whatever a skill's output holds.
 _HEADERS: Final[Mapping[str, str]] = {
@@ -87,17 +94,20 @@ def draw_page(
     was_bad: bool = False,
     status: int = 200,
     is_live: bool = False,
+    forms: str = "",
 ) -> WireResponse:
-    """Return a page as *principal* sees it; with *is_live* it is drawn again while it is open."""
-    # Without scripts the whole page is loaded again.
-    again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_live else ""
+    """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while it is open, and not *forms*."""
+    # Without scripts the whole page is loaded again, unless that would lose what is typed.
+    is_reloaded = is_live and "<textarea" not in forms
+    again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_reloaded else ""
     live = ' data-live="1"' if is_live else ""
     script = f'<script id="live">{_SCRIPT}</script>' if is_live else ""
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>{again}'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
         f'<header><a href="/ui">skillruntime</a>{_draw_caller(principal, was_bad)}</header>'
-        f"<main{live}><h1>{escape(heading)}</h1>{body}</main>{script}</body></html>"
+        f'<main><h1>{escape(heading)}</h1><div id="live"{live}>{body}</div><div id="forms">{forms}</div></main>'
+        f"{script}</body></html>"
     )
     return WireResponse(status, _HEADERS, text.encode())
 
@@ -165,35 +175,38 @@ def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Seque
 
     *faults* are what is wrong with what was *filled* in.
     """
-    schema = parameter.to_schema()
-    default = schema.get("default")
-    value = "" if default is None else default if isinstance(default, str) else pretty(default)
-    value = value if filled is None else filled
-    name = escape(parameter.name)
-    choices = schema.get("enum") or (["true", "false"] if parameter.type == "boolean" else None)
+    schema, name = parameter.to_schema(), escape(parameter.name)
+    value = filled
+    if value is None:
+        default = schema.get("default", "")
+        value = default if isinstance(default, str) else "" if default is None else pretty(default)
     more = f'name="{name}" id="{name}"' + (" required" if parameter.required else "")
     more += f' aria-invalid="true" aria-describedby="{name}-fault"' if faults else ""
-    is_json = False
+    control = _draw_control(parameter, schema, value, more)
+    notes = [parameter.description] if parameter.description else []
+    if control.startswith("<textarea") and parameter.type != "string":
+        notes.append(_JSON.get(parameter.type or "", 'JSON, such as 5 or "text"'))
+    note = "".join(f"<small>{escape(text)}</small>" for text in notes)
+    fault = "".join(f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults)
+    star = " *" if parameter.required else ""
+    return f'<label for="{name}">{name}{star}{note}</label>{control}{fault}'
+
+
+def _draw_control(parameter: ParameterDefinition, schema: Mapping[str, Any], value: str, more: str) -> str:
+    choices = schema.get("enum") or (["true", "false"] if parameter.type == "boolean" else None)
     if choices:
         texts = [each if isinstance(each, str) else json.dumps(each) for each in choices]
         options = "".join(
             f"<option{' selected' if text == value else ''}>{escape(text)}</option>" for text in ["", *texts]
         )
-        control = f"<select {more}>{options}</select>"
-    elif parameter.type in ("integer", "number"):
+        return f"<select {more}>{options}</select>"
+    if parameter.type in ("integer", "number"):
         step = "1" if parameter.type == "integer" else "any"
-        control = f'<input type="number" step="{step}" {more} value="{escape(value)}">'
-    elif parameter.type == "string" and ("format" in schema or (schema.get("maxLength") or 1000) <= 200):
-        control = f'<input {more} value="{escape(value)}">'
-    else:
-        is_json = parameter.type != "string"
-        control = f"<textarea {more}>{escape(value)}</textarea>"
-    notes = [parameter.description] if parameter.description else []
-    notes += [_JSON.get(parameter.type or "", 'JSON, such as 5 or "text"')] if is_json else []
-    note = "".join(f"<small>{escape(text)}</small>" for text in notes)
-    fault = "".join(f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults)
-    star = " *" if parameter.required else ""
-    return f'<label for="{name}">{name}{star}{note}</label>{control}{fault}'
+        return f'<input type="number" step="{step}" {more} value="{escape(value)}">'
+    is_short = "format" in schema or (schema.get("maxLength") or 1000) <= 200
+    if parameter.type == "string" and is_short:
+        return f'<input {more} value="{escape(value)}">'
+    return f"<textarea {more}>{escape(value)}</textarea>"
 
 
 def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from skillruntime.server.execution_rows import Row
+from skillruntime.remote.protocol import Execution
+from skillruntime.server.executions import Ticket
 
 __all__ = ["EndedExecutions"]
 
@@ -17,26 +18,25 @@ class EndedExecutions:
     """The executions that were seen to end here or read since; the oldest are forgotten first."""
 
     def __init__(self) -> None:
-        self._rows: OrderedDict[str, tuple[Row, int]] = OrderedDict()
+        self._found: OrderedDict[str, tuple[Ticket, Execution, int]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, execution_id: str) -> Row | None:
-        """Return an ended execution, if it is remembered."""
-        found = self._rows.get(execution_id)
-        return None if found is None else found[0]
+    def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an ended execution and its ticket, if they are remembered."""
+        found = self._found.get(execution_id)
+        return None if found is None else found[:2]
 
-    def add(self, row: Row) -> None:
+    def add(self, ticket: Ticket, execution: Execution) -> None:
         """Remember an ended execution, unless its output would push out most of the others."""
-        size = len(str(row.execution.output)) if row.execution.has_output else 0
-        execution_id = row.ticket.execution_id
-        if size > _BYTES // 8 or execution_id in self._rows:
+        size = len(str(execution.output)) if execution.has_output else 0
+        if size > _BYTES // 8 or ticket.execution_id in self._found:
             return
-        self._rows[execution_id] = (row, size)
+        self._found[ticket.execution_id] = (ticket, execution, size)
         self._bytes += size
-        while len(self._rows) > _MOST or self._bytes > _BYTES:
-            self._bytes -= self._rows.popitem(last=False)[1][1]
+        while len(self._found) > _MOST or self._bytes > _BYTES:
+            self._bytes -= self._found.popitem(last=False)[1][2]
 
     def clear(self) -> None:
         """Forget all: some were deleted."""
-        self._rows.clear()
+        self._found.clear()
         self._bytes = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,23 +15,23 @@ from typing import Any, Final, Protocol
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, from_timestamp, to_timestamp
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
-from skillruntime.server.database import OperationRefusedError
 
 __all__ = [
+    "DatabaseAwayError",
     "Executions",
     "KeyReusedError",
     "NotATaskError",
     "NotHeldError",
+    "Notify",
     "Outcome",
     "Page",
-    "Quota",
     "Report",
     "Submitted",
     "Terms",
     "Ticket",
-    "TooFastError",
     "TooManyError",
     "Work",
+    "to_json",
 ]
 
 _CURSOR: Final = re.compile(r"([0-9]{1,12}\.[0-9]{1,17})~([^\0]{1,500})")
@@ -162,6 +161,11 @@ def held(losses: int) -> Outcome:
     return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message))
 
 
+def is_held(execution: Execution) -> bool:
+    """Whether *execution* ended held, so that an operator may release it."""
+    return execution.error is not None and execution.error.code == "EXECUTION_HELD"
+
+
 def withdrawn(ticket: Ticket) -> Outcome:
     """Return the outcome of a ticket whose skill this server no longer has in the MAJOR version that it is for."""
     message = (
@@ -183,6 +187,10 @@ Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 """Runs a ticket. It is cancelled at its deadline, and when its caller cancels it."""
 
 
+Notify = Callable[[Ticket, Execution], Awaitable[bool | None]]
+"""Sends the message of an ended execution; returns False if its receiver did not accept it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Submitted:
     """An accepted call: ``is_new`` is false if the same request was accepted before under the same key."""
@@ -200,28 +208,28 @@ class Page:
     next_cursor: str | None = None
 
 
-class KeyReusedError(OperationRefusedError):
+class DatabaseAwayError(Exception):
+    """The database cannot be reached or written. ``is_unknown``: what was sent last may have been committed."""
+
+    def __init__(self, message: str, *, is_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.is_unknown = is_unknown
+
+
+class KeyReusedError(Exception):
     """The idempotency key belongs to another request."""
 
 
-class NotATaskError(OperationRefusedError):
+class NotATaskError(Exception):
     """The execution to complete is not a task, or has ended."""
 
 
-class NotHeldError(OperationRefusedError):
+class NotHeldError(Exception):
     """The execution to release is not held."""
 
 
-class TooManyError(OperationRefusedError):
+class TooManyError(Exception):
     """The caller has too many executions that have not ended."""
-
-
-class TooFastError(OperationRefusedError):
-    """The caller has submitted too many executions within a minute; ``seconds`` is when it may submit the next."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"too many executions within a minute; the next one in {seconds:g} s")
-        self.seconds = seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +237,7 @@ class Terms:
     """How executions are run and kept; all in seconds but the numbers.
 
     ``most_losses`` is how many servers may die while an execution runs before it is held. ``per_skill`` limits how many
-    of a skill run at once, ``per_caller`` how many of each caller's, over all servers.
+    of a skill run at once, ``per_caller`` how many of each caller's.
     """
 
     max_wait: float = 300.0
@@ -239,34 +247,21 @@ class Terms:
     per_skill: Mapping[str, int] = field(default_factory=dict)
     per_caller: int | None = None
 
-    @property
-    def has_limits(self) -> bool:
-        """Whether an execution may have to wait although a server is free."""
-        return bool(self.per_skill) or self.per_caller is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """How much of the store one caller may take, over all servers.
-
-    ``rated`` is who is counted for ``most_a_minute``: the caller, or the address of an anonymous one.
-    """
-
-    rated: str
-    most_unfinished: int | None = None
-    most_a_minute: float = math.inf
-
 
 class Executions(Protocol):
-    """The store of executions. Its methods take and return values; the caller was authorised before."""
+    """The store of executions: the place for a host's own. Its methods take and return values; callers were authorised.
 
-    async def submit(self, ticket: Ticket, *, quota: Quota | None = None) -> Submitted:
+    Every store keeps the laws that `tests/server/test_execution_laws.py` tries on those of this library: an accepted
+    execution is never lost, an ended one never altered, what must not run twice begins at most once, and what has not
+    begun is run, however often servers end.
+    """
+
+    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
         """Accept *ticket*: when this returns, it is never lost. The same id again is the same execution.
 
         Raises:
             KeyReusedError: the id is known with another fingerprint.
-            TooManyError: the caller has too many executions that have not ended.
-            TooFastError: the caller has submitted too many within a minute.
+            TooManyError: the caller has *most_unfinished* executions that have not ended, or more.
             DatabaseAwayError: it could not be kept, or that is not known.
         """
         ...
@@ -299,8 +294,12 @@ class Executions(Protocol):
         """
         ...
 
+    async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
+        """Return the tasks of *owner*, or of everyone where it is None, that wait for completion, the oldest first."""
+        ...
+
     async def delete(self, *, ended_before: float) -> int:
-        """Delete the executions that ended before this moment (seconds since the epoch), and return how many."""
+        """Delete the executions that ended before this moment (seconds since the epoch); return how many."""
         ...
 
     async def release(self, execution_id: str, new_id: str) -> Execution:
@@ -316,7 +315,11 @@ class Executions(Protocol):
         ...
 
     async def counts(self) -> Mapping[str, int]:
-        """Return how many wait (``accepted``) and how many run (``running``), on all servers."""
+        """Return how many wait (``accepted``) and how many run (``running``).
+
+        Raises:
+            DatabaseAwayError: the database does not answer.
+        """
         ...
 
     def now(self) -> float:
@@ -346,6 +349,12 @@ def fingerprint_of(value: Any) -> str:
     # Sorted, as the order of names means nothing in JSON (RFC 8259, section 4).
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def to_json(value: Any) -> str:
+    """Return *value* as it is stored."""
+    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; and PostgreSQL refuses NUL in texts.
+    return json.dumps(value, separators=(",", ":"))
 
 
 def is_expired(execution: Execution, now: float) -> bool:

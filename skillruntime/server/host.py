@@ -7,27 +7,33 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, Provider
 from skillruntime.remote.hosts import ascii_host
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import Authenticator, any_of
 from skillruntime.server.app import create_app
-from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.executions import DatabaseAwayError, Executions
 from skillruntime.server.key_store import DatabaseKeys, KeyFile, shared_secret
+from skillruntime.server.metrics import Metrics
 from skillruntime.server.open_executions import durable_executions, memory_executions, read_secret
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
-from skillruntime.server.stored_executions import StoredExecutions
+from skillruntime.server.sqlite_executions import SqliteExecutions
 from skillruntime.server.uvicorn_server import Server, bind
 from skillruntime.server.webhooks import Webhooks
 
+if TYPE_CHECKING:
+    from skillruntime.server.engine_executions import EngineExecutions
+
 __all__ = ["Hosting", "host_skills"]
 
+_LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _SWEEP: Final = 3600.0  # seconds between two deletions of expired results
 _KEYS: Final = 2.0  # seconds, at most, until a key that was revoked in the database is refused
 
@@ -50,6 +56,9 @@ class Hosting:
     its work. *per_skill* and *per_caller* limit how many executions of a skill, and of a caller, run at once.
     *trusted_proxies* are believed about ``X-Forwarded-For``. *allowed_hosts* are the Host names that are answered; by
     default all, or this machine's own for a loopback address. *policy* replaces each contract's own policy of repairs.
+    *public* lets callers without a key reach a server beyond this machine. *strict* refuses to start where a descriptor
+    and its contract differ; without it, such a skill is left out. *connections* is how many are open at once, and
+    *connections_per_address* how many of one address, unless it is a trusted proxy's.
     """
 
     host: str = "127.0.0.1"
@@ -75,6 +84,10 @@ class Hosting:
     trusted_proxies: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     policy: str | None = None
+    public: bool = False
+    strict: bool = False
+    connections: int = 1000
+    connections_per_address: int = 256
 
     @property
     def keys_path(self) -> Path | None:
@@ -101,10 +114,12 @@ async def host_skills(
     """
     # Before anything listens: a broken key file must not leave a server that everyone may call.
     keys, secret = _keys_and_secret(hosting)
+    _check_reach(hosting, keys)
+    metrics = Metrics()
     webhooks = Webhooks(secret) if hosting.webhooks else None
     work = SkillWork(runtime, output_bytes=(hosting.limits or Limits()).output_bytes)
     # The database first: a server that waits for its lock must not hold the port that the other one listens at.
-    async with _executions(work, hosting, webhooks) as executions:
+    async with _executions(work, hosting, webhooks, metrics) as executions:
         # The port is known only now, and with port 0 the addresses in descriptors depend on it.
         listening = bind(hosting.host, hosting.port)
         host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
@@ -117,7 +132,7 @@ async def host_skills(
             listening.close()
             raise
         work.publish(published)
-        known = [each for each in (keys, hosting.authenticate) if each is not None]
+        known: list[Authenticator] = [each for each in (keys, hosting.authenticate) if each is not None]
         service = SkillService(
             published,
             executions,
@@ -127,11 +142,14 @@ async def host_skills(
             secret=secret,
             webhooks=webhooks,
             policy=hosting.policy,
+            metrics=metrics,
         )
         server = Server(
             create_app(service, pages=hosting.pages, hosts=_allowed_hosts(hosting, base_url)),
             service,
             drain=hosting.drain_seconds,
+            connections=hosting.connections,
+            connections_per_address=hosting.connections_per_address,
             trusted_proxies=hosting.trusted_proxies,
             handles_signals=handles_signals,
             on_ready=None if on_ready is None else lambda: on_ready(base_url, published, executions.continued),
@@ -153,15 +171,28 @@ def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
     """
     named = {name.lower() for name in hosting.allowed_hosts}
     # A server on an outside address usually stands behind a proxy, which checks the names.
-    if not named and hosting.host not in ("127.0.0.1", "::1", "localhost"):
+    if not named and hosting.host not in _LOCAL:
         return None
-    local = {"localhost", "127.0.0.1", "::1"} if not hosting.allowed_hosts else set()
+    local = _LOCAL if not hosting.allowed_hosts else frozenset()
     return frozenset({*named, *local, ascii_host(base_url)})
+
+
+def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
+    """Check that a server beyond this machine knows its callers, or is meant for everyone.
+
+    Raises:
+        SkillRuntimeError: it is not.
+    """
+    knows_callers = hosting.authenticate is not None or (keys is not None and len(keys) > 0)
+    if hosting.host not in _LOCAL and not hosting.public and not knows_callers:
+        message = f"Everyone who reaches {hosting.host} could call these skills, for this server has no keys"
+        raise SkillRuntimeError(f"{message}: make one with --new-key, or serve everyone with --public")
 
 
 def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[PublishedSkill]:
     auth = AuthConfig(AuthType.API_KEY, header="X-API-Key") if hosting.access is not AccessPolicy.PUBLIC else None
-    return serve_catalog(
+    faults: dict[str, SkillRuntimeError] = {}
+    published = serve_catalog(
         runtime,
         base_url=base_url,
         names=hosting.names,
@@ -169,35 +200,44 @@ def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[Pub
         auth=auth,
         provider=hosting.provider,
         webhooks=hosting.webhooks,
+        faults=faults,
     )
+    messages = [f"{name}: {fault}" for name, fault in faults.items()]
+    if messages and hosting.strict:
+        raise InvalidSkillError("; ".join(messages), details={"skills": sorted(faults)})
+    for message in messages:
+        _log.warning("%s; it is not served", message)
+    return published
 
 
-def _keys_and_secret(hosting: Hosting) -> tuple[Authenticator | None, bytes]:
+def _keys_and_secret(hosting: Hosting) -> tuple[KeyFile | DatabaseKeys | None, bytes]:
     """Return what knows callers by their keys, if there are any, and the secret that execution ids are derived from."""
     path = hosting.keys_path if hosting.database is None else hosting.keys  # a left-over file must not hide shared keys
-    keys: Authenticator | None = KeyFile(path) if path is not None and path.exists() else None
+    keys = KeyFile(path) if path is not None and path.exists() else None
     if hosting.database is not None:
         return keys or DatabaseKeys(hosting.database), shared_secret(hosting.database)
     return keys, read_secret(hosting.data / "secret") if hosting.data is not None else secrets.token_bytes(32)
 
 
-def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> StoredExecutions:
+def _executions(
+    work: SkillWork, hosting: Hosting, webhooks: Webhooks | None, metrics: Metrics
+) -> SqliteExecutions | EngineExecutions:
     options: dict[str, Any] = {
         "capacity": hosting.capacity,
         "kept_for": hosting.kept_for,
         "per_skill": hosting.per_skill,
         "per_caller": hosting.per_caller,
-        "lease": hosting.lease,
         "notify": webhooks.notify if webhooks is not None else None,
+        "metrics": metrics,
     }
     if hosting.database is not None:
-        return durable_executions(work, hosting.database, **options)
+        return durable_executions(work, hosting.database, lease=hosting.lease, **options)
     if hosting.data is None:
         return memory_executions(work, **options)
     return durable_executions(work, hosting.data / "executions.db", wait=hosting.waits_for_lock, **options)
 
 
-async def _sweep(executions: StoredExecutions, kept_for: float) -> None:
+async def _sweep(executions: Executions, kept_for: float) -> None:
     while True:
         await anyio.sleep(min(_SWEEP, kept_for))
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
 import h11
@@ -13,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 
-__all__ = ["HEAD_BYTES", "BoundedProtocol", "head_too_large"]
+__all__ = ["HEAD_BYTES", "BoundedProtocol", "bounded_protocol", "head_too_large"]
 
 HEAD_BYTES: Final = 32 * 1024
 """Bytes of a request's line and header fields. h11's own limit holds only for a head that arrives in parts."""
@@ -27,10 +29,23 @@ def head_too_large() -> ErrorDocument:
     return ErrorDocument(WireCode.HEAD_TOO_LARGE, f"The head of the request is longer than {HEAD_BYTES:,} bytes")
 
 
+def bounded_protocol(most_of_address: int, trusted_proxies: Iterable[str]) -> type[BoundedProtocol]:
+    """Return the class of connections of which one address has so many, and *trusted_proxies* have any number."""
+    networks = tuple(ip_network(each, strict=False) for each in trusted_proxies)
+
+    class Protocol(BoundedProtocol):
+        pass
+
+    Protocol.most_of_address, Protocol.trusted = most_of_address, networks
+    return Protocol
+
+
 class BoundedProtocol(H11Protocol):
     """One connection. The limits are here, because uvicorn's own refusals are plain text."""
 
     head_seconds = HEAD_SECONDS
+    most_of_address = 256
+    trusted: tuple[IPv4Network | IPv6Network, ...] = ()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -42,8 +57,10 @@ class BoundedProtocol(H11Protocol):
         """Accept a connection; refuse it where there are too many."""
         super().connection_made(transport)
         if self._most_connections is not None and len(self.connections) > self._most_connections:
-            hint = RetryHint(1000)
-            self._refuse(503, ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, "Too many connections", None, hint))
+            self._refuse_connection(503, WireCode.ENDPOINT_UNREACHABLE, "Too many connections")
+            return
+        if self._has_too_many():
+            self._refuse_connection(429, WireCode.RATE_LIMIT_EXCEEDED, "Too many connections from this address")
             return
         self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
@@ -75,6 +92,18 @@ class BoundedProtocol(H11Protocol):
             return
         violation = {"field": "", "expected": "an HTTP/1.1 request", "actual": "something else"}
         self._refuse(status, MessageError([violation]).to_document())
+
+    def _has_too_many(self) -> bool:
+        """Whether the address of this connection has more than its part of them."""
+        address = self.client[0] if self.client is not None else None
+        others = (each.client[0] for each in self.connections if each.client is not None)  # type: ignore[union-attr]
+        if address is None or sum(other == address for other in others) <= self.most_of_address:
+            return False
+        # Behind a proxy are many callers, whose addresses only their requests tell.
+        return not any(ip_address(address) in network for network in self.trusted)
+
+    def _refuse_connection(self, status: int, code: WireCode, message: str) -> None:
+        self._refuse(status, ErrorDocument(code, message, None, RetryHint(1000)))
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

@@ -7,9 +7,8 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -17,13 +16,15 @@ import anyio.to_thread
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.server.access import KeyRing, Principal, hash_key, new_key
-from skillruntime.server.database import Database, DatabaseAwayError
-from skillruntime.server.open_executions import open_database
+from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.open_executions import check_url
 
 __all__ = ["DatabaseKeys", "KeyFile", "add_key", "revoke_keys", "shared_secret"]
 
 _log = logging.getLogger("skillruntime.server")
-_EMPTY = '{"keys": []}'
+_EMPTY: Final = '{"keys": []}'
+_NAME: Final = "skillruntime keys"  # of the session, as the database shows it
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS skillruntime.meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
 class KeyFile:
@@ -39,6 +40,9 @@ class KeyFile:
         self._path = path
         self._stamp = _stamp(path)
         self._ring = KeyRing.from_text(path.read_text("utf-8"))
+
+    def __len__(self) -> int:
+        return len(self._ring)
 
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller whose key *request* carries."""
@@ -62,28 +66,28 @@ class DatabaseKeys:
         self._text = _with_database(url, lambda execute: _read(execute, "keys", _EMPTY))
         self._ring = KeyRing.from_text(self._text)
 
+    def __len__(self) -> int:
+        return len(self._ring)
+
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller whose key *request* carries."""
         return await self._ring(request, credentials)
 
     async def refresh_every(self, seconds: float) -> None:
         """Read the keys again and again, until this is cancelled."""
-        database = open_database(self._url)
-        try:
-            while True:
-                await anyio.sleep(seconds)
-                try:
-                    text = await anyio.to_thread.run_sync(
-                        database.read, lambda execute: _read(execute, "keys", _EMPTY), abandon_on_cancel=True
-                    )
-                # Keys that were valid stay so while the database is away: running work can still be polled.
-                except DatabaseAwayError:
-                    continue
-                # Parsed only where it changed: a list of ten thousand keys is read every two seconds otherwise.
-                if text != self._text:
-                    self._text, self._ring = text, KeyRing.from_text(text)
-        finally:
-            database.close()
+        while True:
+            await anyio.sleep(seconds)
+            try:
+                text = await anyio.to_thread.run_sync(self._read_again, abandon_on_cancel=True)
+            # Keys that were valid stay so while the database is away: running work can still be polled.
+            except DatabaseAwayError:
+                continue
+            # Parsed only where it changed: a list of ten thousand keys is read every two seconds otherwise.
+            if text != self._text:
+                self._text, self._ring = text, KeyRing.from_text(text)
+
+    def _read_again(self) -> str:
+        return _with_database(self._url, lambda execute: _read(execute, "keys", _EMPTY))
 
 
 def add_key(
@@ -127,8 +131,8 @@ def shared_secret(url: str) -> bytes:
 
     def read_or_create(execute: Any) -> str:
         execute(
-            "INSERT INTO skillruntime_meta (name, value) VALUES ('secret', %(value)s) ON CONFLICT (name) DO NOTHING",
-            value=secrets.token_hex(32),
+            "INSERT INTO skillruntime.meta VALUES ('secret', %s) ON CONFLICT (name) DO NOTHING",
+            (secrets.token_hex(32),),
         )
         return _read(execute, "secret", "")
 
@@ -139,13 +143,11 @@ def _change_keys(place: Path | str, change: Callable[[list[dict[str, Any]]], lis
     if isinstance(place, str):
 
         def rewrite(execute: Any) -> str:
-            # Two commands at once would each write the list without the other's key.
-            execute("SELECT pg_advisory_xact_lock(7305003)")
             text = _changed(_read(execute, "keys", _EMPTY), change)
             execute(
-                "INSERT INTO skillruntime_meta (name, value) VALUES ('keys', %(value)s) "
+                "INSERT INTO skillruntime.meta VALUES ('keys', %s) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                value=text,
+                (text,),
             )
             return text
 
@@ -169,31 +171,27 @@ def _changed(text: str, change: Callable[[list[dict[str, Any]]], list[dict[str, 
 
 
 def _with_database(url: str, operation: Callable[[Any], str]) -> str:
-    with _opened(url) as database:
-        result: str | Exception = database.transact([lambda execute: _prepared(execute, operation)])[0]
-    if isinstance(result, Exception):
-        raise result
-    return result
+    """Return what *operation* gives, in a transaction of its own."""
+    check_url(url)
+    import psycopg
 
+    from skillruntime.server.postgres_connections import connect, to_away_error
 
-def _prepared(execute: Any, operation: Callable[[Any], str]) -> str:
-    # A key may be made before the first server has created its tables. Two at once must not both create this one.
-    execute("SELECT pg_advisory_xact_lock(7305001)")
-    execute("CREATE TABLE IF NOT EXISTS skillruntime_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    return operation(execute)
-
-
-@contextmanager
-def _opened(url: str) -> Any:
-    database: Database = open_database(url)
     try:
-        yield database
-    finally:
-        database.close()
+        with connect(url, _NAME) as connection, connection.transaction():
+            # Two at once must not both create the table, nor each write the list without the other's key.
+            connection.execute("SELECT pg_advisory_xact_lock(7305001)")
+            # A key may be made before the first server has started.
+            if connection.execute("SELECT to_regclass('skillruntime.meta')").fetchall() == [(None,)]:
+                connection.execute("CREATE SCHEMA IF NOT EXISTS skillruntime")
+                connection.execute(_TABLE)
+            return operation(connection.execute)
+    except psycopg.OperationalError as error:
+        raise to_away_error(error) from None
 
 
 def _read(execute: Any, name: str, default: str) -> str:
-    rows = execute("SELECT value FROM skillruntime_meta WHERE name = %(name)s", name=name)
+    rows = execute("SELECT value FROM skillruntime.meta WHERE name = %s", (name,)).fetchall()
     return str(rows[0][0]) if rows else default
 
 

@@ -1,53 +1,69 @@
-"""Where executions are kept: in memory, in a SQLite file, or in PostgreSQL; and the server's own secret."""
+"""Where executions are kept: in memory, in a SQLite file, or by DBOS on PostgreSQL; and the server's own secret."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
-from skillruntime.errors import InvalidSkillError
-from skillruntime.server.database import Database
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 from skillruntime.server.executions import Terms, Work
 from skillruntime.server.sqlite_database import SqliteDatabase
-from skillruntime.server.stored_executions import StoredExecutions
+from skillruntime.server.sqlite_executions import SqliteExecutions
+
+if TYPE_CHECKING:
+    from skillruntime.server.engine_executions import EngineExecutions
 
 __all__ = ["durable_executions", "memory_executions", "read_secret"]
 
-_POSTGRES: Final = ("postgresql://", "postgres://")
 
-
-def memory_executions(work: Work, **options: Any) -> StoredExecutions:
-    """Return executions that live as long as the process; *options* are those of `StoredExecutions` and `Terms`."""
-    return _stored(work, SqliteDatabase(None), options)
+def memory_executions(work: Work, **options: Any) -> SqliteExecutions:
+    """Return executions that live as long as the process; *options* are those of `SqliteExecutions` and `Terms`."""
+    return SqliteExecutions(work, SqliteDatabase(None), **_with_terms(options))
 
 
 def durable_executions(
-    work: Work, database: str | os.PathLike[str], *, wait: bool = False, **options: Any
-) -> StoredExecutions:
-    """Return executions that outlive the process, in the SQLite file or PostgreSQL URL *database*.
+    work: Work,
+    database: str | os.PathLike[str],
+    *,
+    wait: bool = False,
+    lease: float = 15.0,
+    poll: float = 0.2,
+    **options: Any,
+) -> SqliteExecutions | EngineExecutions:
+    """Return executions that outlive the process, in the SQLite file or the PostgreSQL URL *database*.
 
-    A SQLite file is for one server at a time: with *wait*, a second one waits until the first has ended.
-    *options* are those of `StoredExecutions` and `Terms`.
-    """
-    return _stored(work, open_database(database, wait=wait), options)
-
-
-def open_database(database: str | os.PathLike[str], *, wait: bool = False) -> Database:
-    """Return the database at a SQLite path or a PostgreSQL URL; it is not connected yet.
+    A SQLite file is for one server at a time: with *wait*, a second one waits until the first has ended. A PostgreSQL
+    database is for several, carried by DBOS (extra ``dbos``): *lease* and *poll* are those of `EngineExecutions`.
+    *options* are ``capacity``, ``notify`` and those of `Terms`.
 
     Raises:
         InvalidSkillError: it is a URL of another kind.
+        SkillRuntimeError: the extra is not installed.
     """
     text = os.fspath(database)
-    if text.startswith(_POSTGRES):
-        from skillruntime.server.postgres_database import PostgresDatabase
+    if "://" not in text:
+        return SqliteExecutions(work, SqliteDatabase(text, wait=wait), **_with_terms(options))
+    check_url(text)
+    from skillruntime.server.engine_executions import EngineExecutions
 
-        return PostgresDatabase(text)
-    if "://" in text:
-        raise InvalidSkillError(f"The database {text.partition('://')[0]}:// is not supported; use postgresql://")
-    return SqliteDatabase(text, wait=wait)
+    return EngineExecutions(work, text, lease=lease, poll=poll, **_with_terms(options))
+
+
+def check_url(url: str) -> None:
+    """Check that *url* is one of PostgreSQL, and that what it needs is installed.
+
+    Raises:
+        InvalidSkillError: it is a URL of another kind.
+        SkillRuntimeError: the extra is not installed.
+    """
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidSkillError(f"The database {url.partition('://')[0]}:// is not supported; use postgresql://")
+    for name in ("dbos", "psycopg"):
+        if importlib.util.find_spec(name) is None:
+            raise SkillRuntimeError(f"{name} is not installed: pip install 'skillruntime[dbos]'")
 
 
 def read_secret(path: Path) -> bytes:
@@ -66,7 +82,7 @@ def read_secret(path: Path) -> bytes:
         return secret
 
 
-def _stored(work: Work, database: Database, options: dict[str, Any]) -> StoredExecutions:
+def _with_terms(options: dict[str, Any]) -> dict[str, Any]:
     # Hosts give both kinds of options in one call: which class has which is not their concern.
     terms = Terms(**{name: options.pop(name) for name in Terms.__slots__ if name in options})
-    return StoredExecutions(work, database, terms=terms, **options)
+    return {"terms": terms, **options}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -158,10 +158,12 @@ def serve_catalog(
     auth: AuthConfig | None = None,
     provider: Provider | None = None,
     webhooks: bool = False,
+    faults: dict[str, SkillRuntimeError] | None = None,
 ) -> list[PublishedSkill]:
     """Return what can be served of the runtime's catalog: every callable, and instructions as knowledge.
 
-    *names* limits it to these skills or callables.
+    *names* limits it to these skills or callables. A skill whose descriptor.json cannot be kept is left out, with its
+    error in *faults*; without *faults*, that error is raised.
 
     Raises:
         InvalidSkillError: *base_url* is not an http(s) URL, or a descriptor.json is invalid.
@@ -171,59 +173,78 @@ def serve_catalog(
         raise InvalidSkillError(f"The base URL {base_url!r} is not an http(s) URL such as https://skills.example.com")
     wanted = set(names)
     served: list[PublishedSkill] = []
+    options = {"base_url": base_url, "access": access, "auth": auth, "provider": provider, "webhooks": webhooks}
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
         # Discovery has reported it; one broken skill does not keep the others from being served.
         except SkillRuntimeError:
             continue
-        written = read_descriptor_file(skill)
-        if written is not None and not is_spoken(written):
-            message = f"The descriptor.json of {skill_name} is for version {written.protocol.version} of the protocol"
-            raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
-        if written is not None and written.auth.key_header.lower() in _EVERY_REQUEST:
-            # Its value would be taken for a key, and a wrong one: no caller of any skill could be identified.
-            message = f"The descriptor.json of {skill_name} asks for the key in the header {written.auth.key_header!r}"
-            raise InvalidSkillError(f"{message}, which requests carry for other reasons")
-        contracts = dict(skill.contracts)
-        if not contracts:
-            # A skill without anything to call is served as what it is: text to read.
-            knowledge = Contract.from_dict(
-                {
-                    "description": skill.description,
-                    "version": skill.version or "0.0.0",
-                    "input": KNOWLEDGE_INPUT,
-                    "annotations": {"read_only": True, "idempotent": True},
-                }
-                if written is None
-                else written.to_contract().to_dict(),
-                name=skill_name,
-            )
-            contracts = {skill_name: knowledge}
-        for name, contract in contracts.items():
-            if wanted and name not in wanted and skill_name not in wanted:
-                continue
-            own = written if name == skill_name else None
-            if own is not None and skill.contracts:
-                check_agreement(own, contract)
-            descriptor = describe(
-                name,
-                contract,
-                base_url=base_url,
-                skill=skill,
-                provider=provider,
-                access=access,
-                auth=auth,
-                written=own,
-                webhooks=webhooks,
-            )
-            if own is None and not skill.contracts:
-                descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)
-            served.append(PublishedSkill(descriptor, name, contract, skill))
-    missing = wanted - {each.name for each in served} - {each.name.partition("/")[0] for each in served}
+        try:
+            served += _publish_skill(skill, options, wanted)
+        except SkillRuntimeError as error:
+            if faults is None:
+                raise
+            faults[skill_name] = error
+    found = {*(each.name for each in served), *(each.name.partition("/")[0] for each in served), *(faults or ())}
+    missing = {name for name in wanted - found if name.partition("/")[0] not in (faults or ())}
     if missing:
         raise SkillNotFoundError(f"No skill or callable is named {', '.join(map(repr, sorted(missing)))}")
     return served
+
+
+def _publish_skill(skill: Skill, options: Mapping[str, Any], wanted: Collection[str]) -> list[PublishedSkill]:
+    """Return what of *skill* is served, of its callables those that are *wanted*.
+
+    Raises:
+        InvalidSkillError: its descriptor.json is invalid, or promises what the contract does not enforce.
+    """
+    written = _read_descriptor(skill)
+    contracts = dict(skill.contracts) or {skill.name: _knowledge_contract(skill, written)}
+    published = []
+    for name, contract in contracts.items():
+        if wanted and name not in wanted and skill.name not in wanted:
+            continue
+        own = written if name == skill.name else None
+        if own is not None and skill.contracts:
+            check_agreement(own, contract)
+        descriptor = describe(name, contract, skill=skill, written=own, **options)
+        if own is None and not skill.contracts:
+            descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)
+        published.append(PublishedSkill(descriptor, name, contract, skill))
+    return published
+
+
+def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
+    """Return the skill's descriptor.json, None if it has none.
+
+    Raises:
+        InvalidSkillError: it is invalid, or no server can do what it says.
+    """
+    written = read_descriptor_file(skill)
+    if written is None:
+        return None
+    if not is_spoken(written):
+        message = f"The descriptor.json of {skill.name} is for version {written.protocol.version} of the protocol"
+        raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
+    if written.auth.key_header.lower() in _EVERY_REQUEST:
+        # Its value would be taken for a key, and a wrong one: no caller of any skill could be identified.
+        message = f"The descriptor.json of {skill.name} asks for the key in the header {written.auth.key_header!r}"
+        raise InvalidSkillError(f"{message}, which requests carry for other reasons")
+    return written
+
+
+def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contract:
+    """Return the contract of a skill without anything to call, which is served as what it is: text to read."""
+    if written is not None:
+        return Contract.from_dict(written.to_contract().to_dict(), name=skill.name)
+    document = {
+        "description": skill.description,
+        "version": skill.version or "0.0.0",
+        "input": KNOWLEDGE_INPUT,
+        "annotations": {"read_only": True, "idempotent": True},
+    }
+    return Contract.from_dict(document, name=skill.name)
 
 
 def discovery_document(provider: Provider, skills: Iterable[PublishedSkill]) -> dict[str, Any]:

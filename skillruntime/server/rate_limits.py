@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from skillruntime.server.executions import Terms
-
-__all__ = ["Limits", "Places", "RateLimiter"]
+__all__ = ["Limits", "RateLimiter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What the server accepts. Rates are per caller, or per address for anonymous callers; sizes are bytes.
 
-    Servers that share a database count ``invocations_per_minute`` and ``unfinished_per_caller`` together; other rates
-    protect each server by itself. ``math.inf`` sets none.
+    Each server counts rates by itself, so that several together accept so many times as much; ``math.inf`` sets none.
 
     ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill; ``output_bytes``
     the longest output, as JSON.
@@ -33,43 +30,6 @@ class Limits:
     timeout_seconds: float = 900.0
     wait_seconds: float = 30.0
     output_bytes: int = 1_000_000
-
-
-class Places:
-    """The places of each skill and caller beside what runs: *running* has the skill and the caller of each.
-
-    It is read in the transaction that claims, while an advisory lock keeps other servers out.
-    """
-
-    def __init__(self, running: Iterable[tuple[str, str]], terms: Terms) -> None:
-        self._terms = terms
-        self._skills: Counter[str] = Counter()
-        self._callers: Counter[str] = Counter()
-        for skill, caller in running:
-            self._skills[skill] += 1
-            self._callers[caller] += 1
-
-    @property
-    def full_skills(self) -> list[str]:
-        """The skills of which no other may begin."""
-        return [skill for skill, most in self._terms.per_skill.items() if self._skills[skill] >= most]
-
-    @property
-    def full_callers(self) -> list[str]:
-        """The callers for whom no other may begin."""
-        most = self._terms.per_caller
-        return [] if most is None else [caller for caller, number in self._callers.items() if number >= most]
-
-    def take(self, skill: str, caller: str) -> bool:
-        """Take a place for an execution; return whether there was one."""
-        most_of_skill, most_of_caller = self._terms.per_skill.get(skill), self._terms.per_caller
-        if most_of_skill is not None and self._skills[skill] >= most_of_skill:
-            return False
-        if most_of_caller is not None and self._callers[caller] >= most_of_caller:
-            return False
-        self._skills[skill] += 1
-        self._callers[caller] += 1
-        return True
 
 
 class RateLimiter:

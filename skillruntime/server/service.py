@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -25,16 +25,14 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
-from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
+    DatabaseAwayError,
     Executions,
     KeyReusedError,
     NotATaskError,
     NotHeldError,
-    Quota,
     Ticket,
-    TooFastError,
     TooManyError,
     is_expired,
 )
@@ -84,7 +82,7 @@ class SkillService:
 
     *authenticate* identifies the caller; without it every caller is anonymous and can call public skills only. *secret*
     derives execution ids from idempotency keys, so that they cannot be guessed: keep it with the executions.
-    ``is_ready`` says whether new work is accepted.
+    *metrics* are those of the executions too. ``is_ready`` says whether new work is accepted.
     """
 
     def __init__(
@@ -98,12 +96,13 @@ class SkillService:
         secret: bytes = b"",
         webhooks: Webhooks | None = None,
         policy: str | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.skills = {each.id: each for each in skills}
         self.executions = executions
         self.provider = provider or Provider("skillruntime")
         self.limits = limits or Limits()
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.is_ready = True
         self._is_stopped = False
         self._waits: set[anyio.CancelScope] = set()
@@ -283,12 +282,7 @@ class SkillService:
             expected = "a public address, from an authenticated caller"
             raise MessageError([{"field": "/context/webhook", "expected": expected, "actual": "another"}])
         try:
-            submitted = await self.executions.submit(
-                ticket,
-                quota=Quota(call.rated, self.limits.unfinished_per_caller, self.limits.invocations_per_minute),
-            )
-        except TooFastError as error:
-            raise refuse_rate(error.seconds) from None
+            submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
         except TooManyError:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:
@@ -403,12 +397,20 @@ class SkillService:
 
     async def _ready(self, call: Call) -> WireResponse:
         status, body = (200, b'{"status":"ready"}') if self.is_ready else (503, b'{"status":"stopping"}')
+        try:
+            # Any reading: there is no execution of this id.
+            await self.executions.get("none")
+        except DatabaseAwayError:
+            status, body = 503, b'{"status":"database away"}'
         return WireResponse(status, _JSON, body)
 
     async def _metrics(self, call: Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
             raise refuse_login(None)
-        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(await self.executions.counts()).encode())
+        counts: Mapping[str, int] | None = None
+        with suppress(DatabaseAwayError):
+            counts = await self.executions.counts()
+        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(counts).encode())
 
     # Shared by the routes
 

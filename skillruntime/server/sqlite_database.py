@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.server.database import DatabaseAwayError, Execute, Operation, perform
+from skillruntime.server.executions import DatabaseAwayError
 
-__all__ = ["DatabaseInUseError", "SqliteDatabase"]
+__all__ = ["DatabaseInUseError", "Execute", "Operation", "SqliteDatabase"]
+
+Execute = Callable[..., list[tuple[Any, ...]]]
+"""``execute(sql, **values)``: runs one statement with ``:name`` parameters and returns its rows."""
+
+Operation = Callable[[Execute], Any]
+"""Some statements that succeed or fail together."""
 
 _BUSY_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 0.2  # between two attempts to lock, while waiting for the other server to end
@@ -31,12 +36,9 @@ class SqliteDatabase:
     With *wait*, opening waits until the server that has the file ends; without it, opening fails.
     """
 
-    is_shared = False
-
     def __init__(self, path: str | os.PathLike[str] | None, *, wait: bool = False) -> None:
         self._path = None if path is None else Path(path)
         self._wait = wait
-        self.name = secrets.token_hex(8)
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._writing = threading.Lock()
@@ -71,22 +73,14 @@ class SqliteDatabase:
             self._lock.close()  # closing the file releases its lock
             self._lock = None
 
-    def interrupt(self) -> None:
-        """Do nothing: a local file needs no deadline."""
+    def transact(self, operations: Sequence[Operation]) -> list[Any]:
+        """Run *operations* in one transaction, synced to disk when this returns; one that fails is its exception.
 
-    def connect_again(self) -> SqliteDatabase:
-        """Return this database itself: a file has no leases to prolong."""
-        return self
-
-    def sql(self, text: str) -> str:
-        """Return *text* in this database's dialect."""
-        return text.replace("{now}", "skillruntime_now()").replace("{skip_locked}", "")
-
-    def transact(self, operations: Sequence[Operation], *, is_alone: bool = False) -> list[Any]:
-        """Run *operations* in one transaction, synced to disk when this returns; one that fails is its exception."""
+        Many requests share one commit, and so one sync of the disk.
+        """
         with self._writing:
             assert self._writer is not None, "used outside its context"
-            return self._transact(self._writer, operations, is_alone)
+            return self._transact(self._writer, operations)
 
     def read(self, operation: Operation) -> Any:
         """Run an operation that changes nothing."""
@@ -97,16 +91,12 @@ class SqliteDatabase:
             except sqlite3.OperationalError as error:
                 raise DatabaseAwayError(f"The database cannot be read: {error}") from None
 
-    def _transact(
-        self, connection: sqlite3.Connection, operations: Sequence[Operation], is_alone: bool = False
-    ) -> list[Any]:
+    def _transact(self, connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Any]:
         execute = _execute_on(connection)
         try:
-            if is_alone:
-                return [perform(operation, execute) for operation in operations]
             # The write lock at once: a transaction that begins by reading can fail when it comes to writing.
             connection.execute("BEGIN IMMEDIATE")
-            results = [perform(operation, execute) for operation in operations]
+            results = [operation(execute) for operation in operations]
             connection.execute("COMMIT")
         except Exception as error:
             if connection.in_transaction:
@@ -123,7 +113,6 @@ class SqliteDatabase:
         # FULL: SQLite's documentation on "synchronous" says that NORMAL in WAL mode may lose the last commits.
         for pragma in ("journal_mode=WAL", "synchronous=FULL"):
             connection.execute(f"PRAGMA {pragma}").close()
-        connection.create_function("skillruntime_now", 0, time.time)
         return connection
 
 
@@ -145,8 +134,8 @@ def _lock(path: Path, wait: bool) -> IO[bytes]:
         if not wait:
             file.close()
             message = (
-                f"Another server uses {path.parent}; end it, start with --wait, or share a PostgreSQL database "
-                "between servers with --database"
+                f"Another server uses {path.parent}; end it, start with --wait, or run several servers "
+                "on PostgreSQL with --database"
             )
             raise DatabaseInUseError(message)
         time.sleep(_RETRY_SECONDS)

@@ -11,7 +11,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
-from skillruntime.server.http_protocol import HEAD_BYTES, BoundedProtocol
+from skillruntime.server.http_protocol import HEAD_BYTES, bounded_protocol
 from skillruntime.server.service import SkillService
 
 __all__ = ["Server", "bind"]
@@ -43,6 +43,7 @@ class Server(uvicorn.Server):
     The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain* seconds, during which statuses
     are still answered and new work is refused with 503. Then the rest is handed over or ended, waiting clients are
     woken, and open requests are answered within *grace* seconds. A second signal ends the draining.
+    At most *connections* are open at once, and *connections_per_address* of one address, unless it is a proxy's.
     *trusted_proxies* are the addresses and networks whose ``X-Forwarded-For`` is believed. *on_ready* is called when it
     listens.
     """
@@ -55,19 +56,21 @@ class Server(uvicorn.Server):
         grace: float = 10.0,
         drain: float = 0.0,
         connections: int = 1000,
+        connections_per_address: int = 256,
         trusted_proxies: Iterable[str] = (),
         handles_signals: bool = True,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
+        proxies = list(trusted_proxies)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=BoundedProtocol,
+                http=bounded_protocol(connections_per_address, proxies),
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 # uvicorn's default believes every client on this machine.
-                proxy_headers=bool(proxies := list(trusted_proxies)),
+                proxy_headers=bool(proxies),
                 forwarded_allow_ips=proxies,
                 # What is not served must not be parsed.
                 ws="none",

@@ -1,162 +1,133 @@
-"""What waits to be begun: a server's places, and its looks at the queue that all servers share."""
+"""What one server has accepted and not begun: in the order of turns, within its capacity and the limits of its host."""
 
 from __future__ import annotations
 
-import logging
+import heapq
+import itertools
+import math
 import time
-from collections.abc import Callable, Container
-from typing import Any, Final
+from collections import Counter, deque
+from collections.abc import Iterator
 
-import anyio
-
-from skillruntime.server.batches import Batches
-from skillruntime.server.database import DatabaseAwayError
-from skillruntime.server.execution_rows import Row
-from skillruntime.server.execution_table import CLOCK_JUMP, ExecutionTable
 from skillruntime.server.executions import Terms, Ticket
 
 __all__ = ["Waiting"]
 
-_log = logging.getLogger("skillruntime.server")
-_ENDED_WAIT: Final = 600.0  # seconds, at most, between two looks at what waits too long
+# Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
+_AHEAD = {"high": 60.0, "low": -60.0}
+_Group = tuple[str | None, str | None]  # the skill and the caller, each where it has a limit
 
 
 class Waiting:
-    """The queue as one server sees it, and its ``free`` places.
+    """The queue of a server with so many places, and the places that are taken. Tasks wait here and never begin."""
 
-    *start* is called with what this server has begun, and with the monotonic time before that; *ended* with what has
-    waited too long. *live* are the executions that it runs. *poll* is how many seconds pass between two looks at what
-    other servers left waiting; None for a server that is alone.
-    """
-
-    def __init__(
-        self,
-        batches: Batches,
-        table: ExecutionTable,
-        live: Container[str],
-        *,
-        capacity: int,
-        terms: Terms,
-        poll: float | None,
-        start: Callable[[Row, float], None],
-        ended: Callable[[Row], None],
-    ) -> None:
-        self._batches = batches
-        self._table = table
-        self._live = live
+    def __init__(self, capacity: int, terms: Terms) -> None:
+        self._capacity = capacity
         self._terms = terms
-        self._poll = poll
-        self._start = start
-        self._ended = ended
-        self._look = anyio.Event()
-        self.free = capacity
-        self.has_any = True  # until a look says otherwise: an earlier server may have left some
-        self.is_draining = False
-        self.must_reconcile = False
-        self.clock = time.time() - time.monotonic()  # the database's time less our monotonic time
+        self._taken: dict[str, Ticket] = {}
+        self._skills: Counter[str] = Counter()
+        self._callers: Counter[str] = Counter()
+        self._tickets: dict[str, Ticket] = {}
+        # One queue for each group: a thousand of one caller who may begin none must not be read for each other caller.
+        self._queues: dict[_Group, list[tuple[float, int, str]]] = {}
+        self._number = itertools.count()
+        self._calls: deque[tuple[float, str]] = deque()
+        self._tasks: deque[tuple[float, str]] = deque()
 
     @property
-    def may_start(self) -> bool:
-        """Whether what is accepted now may begin at once: there is a place, and nothing comes before it."""
-        return self.free > 0 and not (self.has_any or self._terms.has_limits or self.is_draining)
+    def taken(self) -> int:
+        """How many places are taken."""
+        return len(self._taken)
 
-    def now(self) -> float:
-        """Return the database's time."""
-        return time.monotonic() + self.clock
+    def __contains__(self, execution_id: str) -> bool:
+        return execution_id in self._tickets
 
-    def look(self) -> None:
-        """Look at the queue now, and not at the next tick."""
-        self._look.set()
+    def __len__(self) -> int:
+        return len(self._tickets)
 
-    def add(self, ticket: Ticket) -> None:
-        """Note that *ticket* was accepted here and has not begun."""
-        self.has_any = self.has_any or not ticket.is_task  # a task waits for a person
-        self._look.set()
+    def add(self, ticket: Ticket, created_at: float, *, waits_forever: bool = False) -> None:
+        """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on an earlier server."""
+        self._tickets[ticket.execution_id] = ticket
+        if ticket.is_task:
+            self._tasks.append((time.monotonic() + self._terms.task_wait, ticket.execution_id))
+            return
+        turn = created_at - _AHEAD.get(ticket.priority, 0.0)
+        heapq.heappush(
+            self._queues.setdefault(self._group(ticket), []), (turn, next(self._number), ticket.execution_id)
+        )
+        if not waits_forever:
+            self._calls.append((time.monotonic() + self._terms.max_wait, ticket.execution_id))
 
-    def free_place(self) -> None:
-        """Give a place back."""
-        self.free += 1
-        if self.has_any:  # else a look at the queue would cost three statements for each execution
-            self._look.set()
+    def remove(self, execution_id: str) -> None:
+        """Forget one that has ended; its entries in the queues are skipped when they are met."""
+        self._tickets.pop(execution_id, None)
+        self._trim()
 
-    def row_has_ended(self) -> None:
-        """Note that a row no longer counts as running: only now does it make a place within a limit."""
-        if self.has_any and self._terms.has_limits:
-            self._look.set()
+    def take(self) -> Iterator[Ticket]:
+        """Yield what may begin now, each in a place of its own."""
+        while self.taken < self._capacity:
+            group = self._next_group()
+            if group is None:
+                return
+            ticket = self._tickets.pop(heapq.heappop(self._queues[group])[2])
+            self._taken[ticket.execution_id] = ticket
+            self._skills[ticket.skill_id] += 1
+            self._callers[ticket.owner] += 1
+            self._trim()
+            yield ticket
 
-    async def run(self) -> None:
-        """Begin what waits when there is a free place, and end what has waited too long."""
-        due: float | None = 0.0
-        while True:
-            tick = _ENDED_WAIT if self._poll is None else self._poll
-            with anyio.move_on_after(tick if due is None else min(tick, due)):
-                await self._look.wait()
-            self._look = anyio.Event()
-            try:
-                due = await self._claim_and_expire()
-            except DatabaseAwayError as error:
-                self.must_reconcile = self.must_reconcile or error.is_unknown
-                due = 0.5
-            except Exception:  # one row that cannot be read must not stop all others
-                _log.exception("looking at the queue failed with an unexpected exception")
-                due = 5.0
+    def give_back(self, execution_id: str) -> None:
+        """Free the place of one that was taken."""
+        ticket = self._taken.pop(execution_id)
+        self._skills[ticket.skill_id] -= 1
+        self._callers[ticket.owner] -= 1
 
-    async def _claim_and_expire(self) -> float | None:
-        """Return the seconds until there is something to end, None if nothing waits."""
-        if self.must_reconcile:
-            await self._reconcile()
-        if self.is_draining:
-            return None
+    def may_begin(self, ticket: Ticket, arriving: int) -> bool:
+        """Whether *ticket* will begin as soon as it is added, after *arriving* others that are being accepted."""
+        has_limits = bool(self._terms.per_skill) or self._terms.per_caller is not None
+        if ticket.is_task or has_limits or self._next_group() is not None:
+            return False
+        return self.taken + arriving < self._capacity
 
-        def note(result: Any) -> None:
-            # In the order of the commits, as what was inserted a moment later notes itself too.
-            if isinstance(result, tuple):
-                self.has_any = result[1] > 0
+    def expired(self) -> list[Ticket]:
+        """Return and forget what has waited too long."""
+        found = []
+        for waits in (self._calls, self._tasks):
+            while waits and waits[0][0] <= time.monotonic():
+                ticket = self._tickets.pop(waits.popleft()[1], None)
+                if ticket is not None:
+                    found.append(ticket)
+        return found
 
-        expected = self.clock + time.monotonic()
-        due, _, now = await self._batches.write(self._table.look, on_done=note, is_alone=True)
-        was_set = abs(now - expected) > CLOCK_JUMP
-        if was_set or (due is not None and due <= 0):
-            for row in await self._batches.write(lambda execute: self._table.expire(execute, expected)):
-                self._ended(row)
-            due = 0.0  # look again
-        if was_set:
-            self.clock = now - time.monotonic()
-        if self.has_any and self.free > 0:
-            await self._claim()
-        return None if due is None else max(due, 0.01)
+    def next_expiry(self) -> float:
+        """Return in how many seconds the next one will have waited too long."""
+        heads = [waits[0][0] - time.monotonic() for waits in (self._calls, self._tasks) if waits]
+        return max(0.0, min(heads, default=math.inf))
 
-    async def _claim(self) -> None:
-        """Begin what waits, in every free place."""
-        number = self.free
-        self.free -= number
-        begun_at = time.monotonic()
+    def _trim(self) -> None:
+        for waits in (self._calls, self._tasks):
+            while waits and waits[0][1] not in self._tickets:
+                waits.popleft()
 
-        def begin(result: Any) -> None:
-            rows = result if isinstance(result, list) else []
-            self.free += number - len(rows)
-            if len(rows) == number:
-                self._look.set()  # there may be more, and an end may have made a place meanwhile
-            elif isinstance(result, list) and not self._terms.has_limits:
-                self.has_any = False
-            for row in rows:
-                self._start(row, begun_at)
+    def _group(self, ticket: Ticket) -> _Group:
+        skill = ticket.skill_id if ticket.skill_id in self._terms.per_skill else None
+        return skill, ticket.owner if self._terms.per_caller is not None else None
 
-        await self._batches.write(lambda execute: self._table.claim(execute, number), on_done=begin)
+    def _has_place(self, group: _Group) -> bool:
+        skill, caller = group
+        if skill is not None and self._skills[skill] >= self._terms.per_skill[skill]:
+            return False
+        return caller is None or self._terms.per_caller is None or self._callers[caller] < self._terms.per_caller
 
-    async def _reconcile(self) -> None:
-        """Start what a commit of unknown outcome began on this server: it was never started, for it is not here."""
-        self.must_reconcile = False
-        begun_at = time.monotonic()
-
-        def begin(result: Any) -> None:
-            for row in result if isinstance(result, list) else []:
-                if row.ticket.execution_id not in self._live:
-                    self.free -= 1
-                    self._start(row, begun_at)
-
-        try:
-            await self._batches.write(self._table.own, on_done=begin)
-        except BaseException:
-            self.must_reconcile = True  # what was not read stays to be looked for
-            raise
+    def _next_group(self) -> _Group | None:
+        """Return the group whose first ticket has the earliest turn, of those that have a place."""
+        best: _Group | None = None
+        for group in list(self._queues):
+            queue = self._queues[group]
+            while queue and queue[0][2] not in self._tickets:
+                heapq.heappop(queue)
+            if not queue:
+                del self._queues[group]
+            elif self._has_place(group) and (best is None or queue[0] < self._queues[best][0]):
+                best = group
+        return best

@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
 import anyio
 
-__all__ = ["Watched", "Watchers"]
+from skillruntime.remote.protocol import Execution
+from skillruntime.server.executions import DatabaseAwayError, Ticket
 
-
-@dataclass(slots=True, eq=False)
-class Watched:
-    """One execution that ``number`` tasks wait for; ``change`` is the last one that another server made."""
-
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    number: int = 0
-    change: int = -1
+__all__ = ["Watchers"]
 
 
 class Watchers:
-    """The executions that are waited for."""
+    """The executions that are waited for; *get* reads one."""
 
-    def __init__(self) -> None:
-        self._watched: dict[str, Watched] = {}
+    def __init__(self, get: Callable[[str], Awaitable[tuple[Ticket, Execution] | None]]) -> None:
+        self._get = get
+        self._changed: dict[str, anyio.Event] = {}
+        self._numbers: dict[str, int] = {}
 
     @property
     def ids(self) -> Collection[str]:
         """The executions that are waited for now."""
-        return self._watched.keys()
+        return self._numbers.keys()
 
-    @contextmanager
-    def watching(self, execution_id: str) -> Iterator[Watched]:
-        """Wait inside this; each change gives the watched execution a new event."""
-        watched = self._watched.setdefault(execution_id, Watched())
-        watched.number += 1
-        try:
-            yield watched
-        finally:
-            watched.number -= 1
-            if watched.number == 0:
-                self._watched.pop(execution_id, None)
-
-    def signal(self, execution_id: str, change: int | None = None) -> None:
-        """Wake all that wait for it; for a *change* that was read in the database, only if it is a new one."""
-        watched = self._watched.get(execution_id)
-        if watched is None or (change is not None and watched.change == change):
-            return
-        if change is not None:
-            watched.change = change
+    def signal(self, execution_id: str) -> None:
+        """Wake all that wait for it."""
         # A new event for each change: one that was set could not be waited for again.
-        changed, watched.changed = watched.changed, anyio.Event()
-        changed.set()
+        changed = self._changed.pop(execution_id, None)
+        if changed is not None:
+            changed.set()
+
+    async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
+        """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
+        last: Execution | None = None
+        self._numbers[execution_id] = self._numbers.get(execution_id, 0) + 1
+        try:
+            while True:
+                changed = self._changed.setdefault(execution_id, anyio.Event())
+                try:
+                    found = await self._get(execution_id)
+                except DatabaseAwayError:  # what is watched is not lost: look again a little later
+                    with anyio.move_on_after(1.0):
+                        await changed.wait()
+                    continue
+                if found is None:
+                    return
+                if found[1] != last:
+                    last = found[1]
+                    yield last
+                if found[1].is_final:
+                    return
+                await changed.wait()
+        finally:
+            self._numbers[execution_id] -= 1
+            if self._numbers[execution_id] == 0:
+                del self._numbers[execution_id]
+                self._changed.pop(execution_id, None)

@@ -71,8 +71,11 @@ class Webhooks:
             return False
         return True
 
-    async def notify(self, ticket: Ticket, execution: Execution) -> None:
-        """Send the ended execution to the ticket's webhook until it answers 2xx or the attempts are used up."""
+    async def notify(self, ticket: Ticket, execution: Execution) -> bool:
+        """Send the ended execution to the ticket's webhook until it answers 2xx or the attempts are used up.
+
+        Return whether it was accepted.
+        """
         assert ticket.webhook is not None
         document = {
             "type": f"execution.{execution.status.value}",
@@ -94,10 +97,11 @@ class Webhooks:
             status = await self._send(WireRequest("POST", ticket.webhook, headers, body))
             # Standard Webhooks: 410 says that the receiver wants no more.
             if status is not None and (200 <= status < 300 or status == 410):
-                return
+                return True
             if pause is not None:
                 await anyio.sleep(pause)
         _log.warning("the webhook of %s did not accept the message", execution.execution_id)
+        return False
 
     async def _send(self, request: WireRequest) -> int | None:
         try:

@@ -135,7 +135,7 @@ def test_rows_of_a_database(
     catalog: SkillCatalog, tmp_path: Path, kind: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A served script: what the client reads, every column of every table, and the bytes of the files."""
-    place = str(tmp_path / "e.db") if kind == "sqlite" else request.getfixturevalue("postgres").create()
+    place = str(tmp_path / "e.db") if kind == "sqlite" else request.getfixturevalue("postgres").create_prepared()
     runtime = SkillRuntime(catalog, approve=lambda approval: True, grants=GRANTS)
     served = serve_catalog(runtime, base_url="http://127.0.0.1:8400")
     body = json.dumps({"caller": {"id": "t", "type": "service"}, "skill_id": "sample", "inputs": {"number": 1}})
@@ -168,11 +168,10 @@ def _kept(place: str) -> Iterator[str]:
     import psycopg
 
     with psycopg.connect(place) as connection:
-        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname NOT LIKE 'pg\\_%'").fetchall()
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'skillruntime'").fetchall()
         for (table,) in tables:
-            if not table.startswith("sql_"):
-                for (row,) in connection.execute(f'SELECT t::text FROM "{table}" t'):  # type: ignore[arg-type]
-                    yield row
+            for (row,) in connection.execute(f'SELECT t::text FROM skillruntime."{table}" t'):  # type: ignore[arg-type]
+                yield row
 
 
 def test_a_fault_of_the_sandbox_shows_nothing(

@@ -26,14 +26,16 @@ def newest_postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def url(postgres: Postgres) -> str:
-    """A new database of the oldest one."""
-    return postgres.create()
+    """A new database of the oldest one, with the engine's tables."""
+    pytest.importorskip("dbos", reason="needs the extra 'dbos'")
+    return postgres.create_prepared()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "dbos"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where executions are kept: a file's path, or the URL of a new database of the newest one."""
     if request.param == "sqlite":
         return str(tmp_path / "e.db")
+    pytest.importorskip("dbos", reason="needs the extra 'dbos'")
     server: Postgres = request.getfixturevalue("newest_postgres")
-    return server.create()
+    return server.create_prepared()

@@ -1,4 +1,6 @@
-"""A server to be killed: ``python killable.py PORT DIRECTORY DRAIN``. Each run leaves a line in DIRECTORY/ran.
+"""A server to be killed: ``python killable.py PORT DIRECTORY DRAIN [URL]``. Each run leaves a line in DIRECTORY/ran.
+
+Executions are in DIRECTORY, or in the PostgreSQL database URL.
 
 ``twice`` may run twice, ``once`` must not. Four runs of each wait for DIRECTORY/go to appear, so that a test decides
 when they end: as many as the server runs at once.
@@ -26,7 +28,7 @@ GATED = ("9", "19", "29", "39")
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
-async def main(port: int, directory: Path, drain: float) -> None:
+async def main(port: int, directory: Path, drain: float, url: str | None) -> None:
     """Serve until the end."""
     runtime = SkillRuntime()
 
@@ -46,11 +48,12 @@ async def main(port: int, directory: Path, drain: float) -> None:
         descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}", poll_interval_ms=20)
         served.append(PublishedSkill(descriptor, name, contract))
     listening = bind("127.0.0.1", port)
-    async with durable_executions(SkillWork(runtime, served), directory / "executions.db", capacity=8) as executions:
+    place = url or directory / "executions.db"
+    async with durable_executions(SkillWork(runtime, served), place, capacity=8, lease=1.5, poll=0.05) as executions:
         limits = Limits(invocations_per_minute=1e6, requests_per_minute=1e6)
         service = SkillService(served, executions, limits=limits, secret=read_secret(directory / "secret"))
         await Server(create_app(service), service, grace=2, drain=drain).serve([listening])
 
 
 if __name__ == "__main__":
-    anyio.run(main, int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]))
+    anyio.run(main, int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), (sys.argv[4:] or [None])[0])

@@ -25,6 +25,7 @@ from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import Authenticator, KeyRing, Principal, hash_key
 from skillruntime.server.executions import Executions
+from skillruntime.server.metrics import Metrics
 from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.rate_limits import Limits
@@ -166,8 +167,9 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
     """Serve the test skills in memory: the service itself is the client's transport."""
     skills = Skills()
     runtime, served = skills.runtime()
-    async with memory_executions(SkillWork(runtime, served), **options) as executions:
-        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+    metrics = Metrics()
+    async with memory_executions(SkillWork(runtime, served), metrics=metrics, **options) as executions:
+        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits, metrics=metrics)
         yield Served(service, skills, service.handle)
 
 
@@ -193,6 +195,7 @@ async def serve_over_socket_from_memory(
     hosts: frozenset[str] | None = None,
     trusted_proxies: tuple[str, ...] = (),
     authenticate: Authenticator | None = None,
+    connections_per_address: int = 256,
     **options: Any,
 ) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
@@ -200,7 +203,9 @@ async def serve_over_socket_from_memory(
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return memory_executions(work, **options)
 
-    async with _serve_over_socket(keep, limits, hosts, trusted_proxies, authenticate) as served:
+    async with _serve_over_socket(
+        keep, limits, hosts, trusted_proxies, authenticate, connections_per_address
+    ) as served:
         yield served
 
 
@@ -211,6 +216,7 @@ async def _serve_over_socket(
     hosts: frozenset[str] | None = None,
     trusted_proxies: tuple[str, ...] = (),
     authenticate: Authenticator | None = None,
+    connections_per_address: int = 256,
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason="a server needs the extra 'serve'")
@@ -230,6 +236,7 @@ async def _serve_over_socket(
             handles_signals=False,
             grace=1,
             trusted_proxies=trusted_proxies,
+            connections_per_address=connections_per_address,
             on_ready=ready.set,
         )
         async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:

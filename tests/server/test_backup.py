@@ -59,11 +59,11 @@ async def test_a_sqlite_file_is_backed_up_while_its_server_works(tmp_path: Path)
     await check_restored(str(copy))
 
 
-async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgres: Postgres) -> None:
+async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgres: Postgres, url: str) -> None:
     """With pg_dump, which reads one moment of all tables."""
     if not (postgres.programs / "pg_dump").exists():
         pytest.skip("this PostgreSQL has no pg_dump")
-    source, copy = postgres.create(), postgres.create()
+    source, copy = url, postgres.create()
 
     def move() -> None:
         options = {"check": True, "capture_output": True}

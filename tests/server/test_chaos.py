@@ -22,6 +22,7 @@ _SHORT = [
     ("deploys", False, 60, 2),
     ("kill", False, 200, 4),
     ("stops", False, 100, 1),
+    ("mistaken", False, 100, 3),
     ("lost", False, 100, 1),
 ]
 _LONG = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ from skillruntime.remote.descriptor import ParameterDefinition
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.server.console import Pages
 from skillruntime.server.console_drawing import draw_field
-from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.executions import DatabaseAwayError
 from tests.server.serving import (
     BASE,
     KEY,
@@ -235,6 +236,44 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
     assert page.complaints == []
 
 
+def test_a_task_is_completed_by_keyboard_alone(tmp_path: Path) -> None:
+    """Waiting tasks come first; while the page draws its state again, what is typed and the focus stay."""
+    with served_elsewhere() as served, browser(tmp_path) as page:
+        page.go(f"{served.base}/ui")
+        page.press("Tab", "Tab")
+        page.type(OPERATOR_KEY)
+        page.press("Enter")
+        page.until("document.body.innerText.includes('(operator)')")
+        for name, text in (("chore", "tidy"), ("echo", "later")):
+            body = {"caller": {"id": "t", "type": "user"}, "skill_id": name, "inputs": {"text": text}}
+            headers = {"x-api-key": OPERATOR_KEY}
+            url = f"{served.base}/skills/{name}/invoke"
+            httpx2.post(url, json=body, headers=headers, trust_env=False).raise_for_status()
+        page.go(f"{served.base}/ui/executions")
+        first = page.run("document.querySelector('main h2 a').innerText")
+        problems = page.check_accessibility()
+        page.focus_by_tab("document.activeElement.innerText === 'chore'")
+        page.until_drawn_again(2)
+        kept = [page.run("document.activeElement.innerText")]
+        page.press("Enter")
+        page.until("document.querySelector('[name=output]') !== null")
+        problems += page.check_accessibility()
+        page.focus_by_tab("document.activeElement.name === 'output'")
+        page.type('{"done":')
+        page.until_drawn_again(2)
+        page.type(" true}")
+        page.press("Tab")
+        page.until_drawn_again(2)
+        kept += page.run("[document.activeElement.innerText, document.querySelector('[name=output]').value]")
+        page.press("Enter")
+        page.until("document.querySelector('.status')?.innerText === 'completed'")
+        page.until("document.querySelector('[name=output]') === null")
+
+    assert first == "chore"
+    assert kept == ["chore", "Complete the task", '{"done": true}']
+    assert problems == []
+
+
 class Elsewhere:
     """The test skills, served from another thread."""
 
@@ -302,6 +341,42 @@ class Page:
     def run(self, script: str) -> Any:
         """Return what a script gives."""
         return self.call("Runtime.evaluate", expression=script, returnByValue=True).get("result", {}).get("value")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        for key in keys:
+            code = {"Tab": 9, "Enter": 13}[key]
+            text = {"text": "\r"} if key == "Enter" else {}
+            for kind in ("keyDown", "keyUp"):
+                more = text if kind == "keyDown" else {}
+                self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
+
+    def type(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.call("Input.insertText", text=text)
+
+    def focus_by_tab(self, condition: str) -> None:
+        """Press Tab until the focus is where *condition* is true."""
+        for _ in range(30):
+            if self.run(condition) is True:
+                return
+            self.press("Tab")
+        raise AssertionError(condition)
+
+    def until_drawn_again(self, number: int) -> None:
+        """Wait until the page has asked so often for its state."""
+        self.run("performance.clearResourceTimings()")
+        self.until(f"performance.getEntriesByType('resource').length >= {number}")
+
+    def check_accessibility(self) -> list[str]:
+        """Return what axe finds; nothing without axe, which `npm install axe-core` puts into node_modules."""
+        place = Path(os.environ.get("SKILLRUNTIME_AXE", Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"))
+        if not place.exists():
+            return []
+        self.run(place.read_text("utf-8") + ";0")
+        script = "axe.run().then(found => found.violations.map(each => each.id + ': ' + each.nodes[0].html))"
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        return list(answer["result"]["value"])
 
     def until(self, condition: str) -> None:
         """Wait until a script gives true."""

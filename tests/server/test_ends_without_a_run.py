@@ -52,6 +52,7 @@ async def test_what_is_cancelled_while_it_waits_is_announced(path: str) -> None:
     receiver = Receiver()
     async with durable_executions(stay, path, poll=0.02, capacity=1, notify=receiver) as executions:
         await executions.submit(ticket("runs"))
+        await until(lambda: executions.running == 1)
         await executions.submit(ticket("waits"))
         await executions.submit(ticket("task", is_task=True))
         for name in ("exec-waits", "exec-task", "exec-waits"):
@@ -65,9 +66,10 @@ async def test_what_waited_too_long_is_announced(path: str) -> None:
     """A task too."""
     receiver = Receiver()
     async with durable_executions(
-        stay, path, poll=0.02, capacity=1, notify=receiver, max_wait=0.1, task_wait=0.1
+        stay, path, poll=0.02, capacity=1, notify=receiver, max_wait=2.0, task_wait=0.1
     ) as executions:
         await executions.submit(ticket("runs"))
+        await until(lambda: executions.running == 1)
         await executions.submit(ticket("waits"))
         await executions.submit(ticket("task", is_task=True))
         await until(lambda: len(receiver.received) == 2)

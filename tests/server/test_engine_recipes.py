@@ -19,7 +19,10 @@ import anyio.to_thread
 import pytest
 from anyio.from_thread import BlockingPortal
 
+from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.server.open_executions import durable_executions
+from skillruntime.server.published_skill import SkillWork
 from tests.server.serving import Served, Skills, serve_over_socket_from_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
@@ -101,11 +104,9 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         check(run, result)
 
 
-def test_dbos_in_one_process_and_one_database(url: str) -> None:
-    """The host's own instance and the server share both; a step that is retried runs the skill once."""
+def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
+    """The host has the instance of the process, and the server a file; a step that is retried runs the skill once."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")
-    import psycopg
-
     [section] = [each for each in RECIPES if each.startswith("DBOS")]
     names: dict[str, Any] = {"__name__": "recipe"}
     lost: list[str] = []
@@ -124,19 +125,32 @@ def test_dbos_in_one_process_and_one_database(url: str) -> None:
                 raise ConnectionError("the answer was lost")
             return answer
 
-    dbos.DBOS(config={"name": "host", "system_database_url": url, "run_admin_server": False})
+    database = f"sqlite:///{tmp_path / 'dbos.sqlite'}"
+    dbos.DBOS(config={"name": "host", "system_database_url": database, "run_admin_server": False})
     exec(compile(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[1], str(PAGE), "exec"), names)  # noqa: S102
     names["BlockingPortal"] = Portal
     try:
-        anyio.run(names["serve_beside_dbos"], runtime, published, url, done)
+        anyio.run(names["serve_beside_dbos"], runtime, published, tmp_path / "executions.db", done)
     finally:
         dbos.DBOS.destroy()
-    with psycopg.connect(url) as connection:
-        kept = connection.execute("SELECT id, state FROM skillruntime_executions").fetchall()
-        [(workflows,)] = connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchall()
 
     assert found[0]["output"] == {"said": "hi"} and skills.ran == ["hi"]
-    assert kept == [(found[0]["execution_id"], "ended")] and workflows == 1
+
+
+def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(url: str, tmp_path: Path) -> None:
+    """DBOS allows one instance in a process: the host's is not shared, and the error says what to do."""
+    dbos = pytest.importorskip("dbos", reason="needs dbos")
+
+    async def serve() -> None:
+        async with durable_executions(SkillWork(*Skills().runtime()), url):
+            raise AssertionError("it must not start")
+
+    dbos.DBOS(config={"name": "host", "system_database_url": f"sqlite:///{tmp_path / 'dbos.sqlite'}"})
+    try:
+        with pytest.raises(SkillRuntimeError, match="has a DBOS instance of its own"):
+            anyio.run(serve)
+    finally:
+        dbos.DBOS.destroy()
 
 
 def test_temporal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

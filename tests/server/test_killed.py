@@ -34,9 +34,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(port: int, directory: Path, *, drain: float = 0) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    port: int, directory: Path, *, drain: float = 0, url: str | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start the server, and end it with the test in any case."""
-    command = [sys.executable, str(SERVER), str(port), str(directory), str(drain)]
+    command = [sys.executable, str(SERVER), str(port), str(directory), str(drain), *([url] if url else [])]
     process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
     try:
         yield process

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import anyio
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, to_timestamp
-from skillruntime.server.execution_rows import Row
-from skillruntime.server.executions import CANCELLED, Outcome, Ticket, Work, broken, timed_out
+from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, from_timestamp, to_timestamp
+from skillruntime.server.executions import CANCELLED, Notify, Outcome, Ticket, Work, broken, timed_out
+from skillruntime.server.metrics import Metrics
 
-__all__ = ["Live", "perform"]
+__all__ = ["Live", "ended_at", "perform", "send"]
 
 _log = logging.getLogger("skillruntime.server")
 
 
 @dataclass(slots=True, eq=False)
 class Live:
-    """One execution that this process runs; *on_change* is called whenever its visible state changes.
+    """One execution that this process runs; *on_change* is called whenever its visible state changes."""
 
-    ``begun_at`` is the monotonic time before its beginning was written: how old the right to start it may be.
-    """
-
-    row: Row
+    ticket: Ticket
     execution: Execution
-    begun_at: float
     on_change: Callable[[], None]
     now: Callable[[], float]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     is_cancelled: bool = False
     is_given_up: bool = False
+    is_marked: bool = False
     reported_at: float = 0.0
-
-    @property
-    def ticket(self) -> Ticket:
-        """What it runs."""
-        return self.row.ticket
 
     def show(self, execution: Execution) -> None:
         """Let every watcher see *execution*."""
@@ -69,10 +62,23 @@ class Live:
         self.is_given_up = True
         self.scope.cancel()
 
+    def end(self, outcome: Outcome, kept_for: float) -> Execution:
+        """Return it as it ends now, to be kept so many seconds."""
+        return ended_at(self.now(), self.ticket, self.execution, outcome, kept_for)
 
-async def perform(live: Live, work: Work) -> Outcome | None:
+
+def ended_at(now: float, ticket: Ticket, execution: Execution, outcome: Outcome, kept_for: float) -> Execution:
+    """Return *execution* as it ends at *now*, to be kept so many seconds."""
+    created_at = execution.timestamps.created_at
+    # A clock may be set back; what ends before it was created would be read as a fault.
+    now = max(now, from_timestamp(created_at))
+    return outcome.of(ticket, created_at=created_at, now=now, kept_for=kept_for, progress=execution.progress)
+
+
+async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
     """Run a live ticket to its end, inside its deadline; None if this process gave it up."""
     outcome: Outcome | None = None
+    waited, started = live.now() - from_timestamp(live.execution.timestamps.created_at), time.monotonic()
     with live.scope:
         # A cancelled scope stops a task only at its next await: a ticket given up before must not start at all.
         if not live.scope.cancel_called:
@@ -85,7 +91,19 @@ async def perform(live: Live, work: Work) -> Outcome | None:
                     _log.exception("running %s failed with an unexpected exception", live.ticket.execution_id)
                     outcome = broken()
             outcome = outcome or timed_out(live.ticket)
+            metrics.observe_run(live.ticket.skill_id, waited, time.monotonic() - started)
     if outcome is not None:
         return outcome
-    # A server that lost its row must write nothing, whatever the caller asked for meanwhile.
+    # What this process has given up must be ended by another one, whatever the caller asked for meanwhile.
     return CANCELLED if live.is_cancelled and not live.is_given_up else None
+
+
+async def send(ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics) -> None:
+    """Send the message of an ended execution; one that no receiver accepts is given up and counted."""
+    try:
+        was_accepted = await notify(ticket, execution)
+    except Exception:
+        _log.exception("the webhook of %s failed with an unexpected exception", ticket.execution_id)
+        was_accepted = False
+    if was_accepted is False:
+        metrics.count_failed_webhook()

@@ -1,38 +1,33 @@
-"""Executions in a database, opened, left and opened again: what one process leaves, the next continues.
+"""The laws of `Executions`, tried on each store: what one process leaves, the next one continues.
 
-The same tests run on SQLite and on PostgreSQL.
+A host's own store keeps the same laws.
 """
 
 from __future__ import annotations
 
 import stat
-import threading
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.from_thread
-import anyio.lowlevel
 import pytest
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.server.execution_table import ExecutionTable
 from skillruntime.server.executions import (
+    Executions,
     KeyReusedError,
     NotATaskError,
     NotHeldError,
     Outcome,
-    Quota,
     Report,
-    Terms,
     Ticket,
     TooManyError,
     Work,
 )
 from skillruntime.server.open_executions import durable_executions, read_secret
 from skillruntime.server.sqlite_database import DatabaseInUseError, SqliteDatabase
-from skillruntime.server.stored_executions import StoredExecutions
 
 pytestmark = pytest.mark.anyio
 PRAGMAS = ("journal_mode", "synchronous")
@@ -40,7 +35,7 @@ LEASE = 0.6  # seconds: how soon one server takes up what another left in Postgr
 DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
 
 
-def opened(work: Work, path: str, **options: Any) -> StoredExecutions:
+def opened(work: Work, path: str, **options: Any) -> AbstractAsyncContextManager[Executions]:
     """Return executions with a short lease."""
     return durable_executions(work, path, lease=LEASE, poll=0.02, **options)
 
@@ -63,7 +58,7 @@ def counting(ran: list[str], then: Callable[[], Awaitable[object]] | None = None
     return work
 
 
-async def ended(executions: StoredExecutions, execution_id: str) -> Execution:
+async def ended(executions: Executions, execution_id: str) -> Execution:
     """Wait for the end of an execution."""
     with anyio.fail_after(60):
         return [execution async for execution in executions.watch(execution_id)][-1]
@@ -266,15 +261,17 @@ async def test_restarts_fail_neither_a_task_nor_what_never_began(path: str) -> N
 
 async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(path: str) -> None:
     """What ends in time completes; a handed-over run loses nothing, and the rest is interrupted, which is true."""
-    release = anyio.Event()
+    release, begun = anyio.Event(), list[str]()
 
     async def work(one: Ticket, report: Report) -> Outcome:
+        begun.append(one.execution_id)
         await (release.wait() if one.execution_id == "exec-short" else anyio.sleep_forever())
         return DONE
 
     async with opened(work, path) as executions:
         for each in (ticket("short"), ticket("twice", repeatable=True), ticket("once")):
             await executions.submit(each)
+        await until(lambda: len(begun) == 3)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(executions.drain, 1.0)
             release.set()
@@ -293,10 +290,10 @@ async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
 async def test_a_caller_with_too_many_unfinished_executions_is_refused(path: str) -> None:
     """Counted in the database, and so over all servers; the same key again is not a new execution."""
     async with opened(counting([], anyio.sleep_forever), path) as executions:
-        await executions.submit(ticket("a"), quota=Quota("ann", 1))
-        again = await executions.submit(ticket("a"), quota=Quota("ann", 1))
+        await executions.submit(ticket("a"), most_unfinished=1)
+        again = await executions.submit(ticket("a"), most_unfinished=1)
         with pytest.raises(TooManyError):
-            await executions.submit(ticket("b"), quota=Quota("ann", 1))
+            await executions.submit(ticket("b"), most_unfinished=1)
 
     assert not again.is_new
 
@@ -453,52 +450,3 @@ def test_the_secret_stays_the_same(tmp_path: Path) -> None:
 
     assert read_secret(tmp_path / "secret") == first and len(first) == 32
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
-
-
-def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Path) -> None:
-    """Waiting is measured by the database's clock, as long as it agrees with our monotonic one."""
-    database = SqliteDatabase(tmp_path / "e.db")
-    database.open()
-    table = ExecutionTable("s", Terms(max_wait=300.0), is_shared=False, sql=database.sql)
-
-    def run(operation: Any) -> Any:
-        [result] = database.transact([operation])
-        return result
-
-    run(table.prepare)
-    run(lambda execute: table.insert(execute, ticket("a"), starts=False))
-    run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
-    now = run(table.now)
-    after_jump = run(lambda execute: table.expire(execute, now - 3600))
-    waits = run(lambda execute: execute("SELECT waiting_since FROM skillruntime_executions"))[0][0]
-    run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
-    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))
-    database.close()
-
-    assert after_jump == [] and waits >= now
-    assert [row.ticket.execution_id for row in after_waiting] == ["exec-a"]
-
-
-async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> None:
-    """Its beginning is committed when the draining begins, and the run is not known yet."""
-    async with opened(counting([]), path) as executions:
-        await executions.submit(ticket("first"))  # from then on it is known that nothing waits
-        await until(lambda: not executions._waiting.has_any)
-        commits, release = anyio.Event(), threading.Event()
-
-        def hold(execute: Any) -> None:
-            anyio.from_thread.run_sync(commits.set)
-            release.wait(60)
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(executions._batches.write, hold)
-            await commits.wait()
-            free = executions._waiting.free
-            tasks.start_soon(executions.submit, ticket("a"))
-            await until(lambda: executions._waiting.free < free)
-            tasks.start_soon(executions.drain, 60.0)
-            await anyio.lowlevel.checkpoint()
-            release.set()
-        found = await executions.get("exec-a")
-
-    assert found is not None and found[1].status is ExecutionStatus.COMPLETED

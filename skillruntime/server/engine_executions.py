@@ -1,0 +1,578 @@
+"""Executions of several servers, carried by DBOS on PostgreSQL: who runs what, what runs again, how much at once.
+
+Law: accepted means committed. What must not run twice begins only in a dispatch whose first step was executed and not
+replayed: that step raises a flag in memory. A dispatch without the flag follows one that has begun, on this server or
+another one, and ends `EXECUTION_INTERRUPTED`. The engine discards the end of a dispatch that has lost its execution.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+import dbos._error
+import psycopg
+import sqlalchemy
+import sqlalchemy.exc
+from anyio.abc import TaskGroup
+from dbos import DBOS
+
+from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress
+from skillruntime.server import engine_instance
+from skillruntime.server.dead_servers import DeadServers
+from skillruntime.server.ended_executions import EndedExecutions
+from skillruntime.server.engine_instance import MESSAGE, MESSAGES, Queues
+from skillruntime.server.engine_tables import RUN, EngineTables, Stored, column
+from skillruntime.server.executions import (
+    DatabaseAwayError,
+    KeyReusedError,
+    NotATaskError,
+    NotHeldError,
+    Notify,
+    Outcome,
+    Page,
+    Submitted,
+    Terms,
+    Ticket,
+    TooManyError,
+    Work,
+    held,
+    interrupted,
+    is_held,
+    read_cursor,
+    waited_too_long,
+)
+from skillruntime.server.live_execution import Live, ended_at, perform, send
+from skillruntime.server.metrics import Metrics
+from skillruntime.server.postgres_connections import create_engine, to_away_error
+from skillruntime.server.watchers import Watchers
+
+__all__ = ["EngineExecutions"]
+
+_T = TypeVar("_T")
+_log = logging.getLogger("skillruntime.server")
+_SUBMIT: Final = 0.9  # seconds until a submission that the database does not answer is refused
+_ASK: Final = 5.0  # the same for what else a caller asks
+_RUNNING_LOOK: Final = 5  # looks at what is waited for, for each look at what runs here
+_REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
+_SWEEP: Final = 5.0  # seconds, at most, between two looks at what waits too long
+_CLOCK_JUMP: Final = 10.0  # seconds by which the database's clock and our monotonic one differ if one was set
+_ERRORS: Final = (sqlalchemy.exc.DBAPIError, sqlalchemy.exc.TimeoutError, psycopg.Error)
+
+
+class EngineExecutions:
+    """Executions in the PostgreSQL database *url*: an async context manager, one in a process.
+
+    Leaving it without `drain` leaves what runs as a killed process would. *notify* is awaited with every ended
+    execution whose ticket has a webhook; after a crash it may be awaited again. *lease* is how many seconds a server
+    may be silent before others take up its work, *poll* how many pass between two looks at what other servers did.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        url: str,
+        *,
+        capacity: int = 16,
+        terms: Terms | None = None,
+        lease: float = 15.0,
+        poll: float = 0.2,
+        notify: Notify | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._work = work
+        self._metrics = metrics or Metrics()
+        self._terms = terms or Terms()
+        self._poll = poll
+        self._notify = notify
+        # Unlike any other start's: a process that comes back must not take the work of the one before for its own.
+        self._name = f"skillruntime-{secrets.token_hex(8)}"
+        self._queues = Queues(self._terms, capacity)
+        # Two pools: those who wait for answers must not wait behind the engine, which tries again for minutes.
+        self._engine = create_engine(url, f"{self._name} engine", size=8, prompt=False)
+        self._asked = create_engine(url, f"{self._name} callers", size=6, prompt=True)
+        self._tables = EngineTables(self._asked, self._terms.kept_for)
+        self._client = engine_instance.new_client(self._asked)
+        self._dead = DeadServers(url, self._name, lease, self._recover)
+        self._threads = ThreadPoolExecutor(6, "skillruntime-callers")
+        self._answered_at = 0.0  # when the database answered last
+        self._live: dict[str, Live] = {}
+        self._running: set[asyncio.Task[Any]] = set()
+        self._ended = EndedExecutions()
+        self._watchers = Watchers(self.get)
+        self._states: dict[str, tuple[str, ...]] = {}
+        self._next: _Reading | None = None  # what is asked for while another reading is under way
+        self._is_reading = False
+        self._unfinished: dict[str, int] = {}
+        self._accepted: dict[str, int] = {}
+        self._marking = asyncio.Lock()
+        self._draining = anyio.Event()
+        self._has_drained = False
+        self._clock = 0.0  # the database's time less our monotonic time
+        self._steady_since = time.monotonic()  # since when the database answers, and its clock was not set
+        self._tasks: TaskGroup | None = None
+        self.continued = 0
+        """How many executions waited or ran when this server started."""
+
+    async def __aenter__(self) -> EngineExecutions:
+        await anyio.to_thread.run_sync(self._connect)
+        try:
+            # On this thread: the engine runs workflows in the event loop of the thread that launches it.
+            engine_instance.launch(self._engine, self._name, self._run, self._send_message)
+            await anyio.to_thread.run_sync(self._dead.start)
+            await self._queues.register()
+            self.continued = sum((await self.counts()).values())
+        except BaseException:
+            await self._close(forgets=True)
+            raise
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._follow)
+        self._tasks.start_soon(self._sweep)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._tasks is not None
+        self._tasks.cancel_scope.cancel()
+        try:
+            await self._tasks.__aexit__(None, None, None)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._give_up_all()
+                await self._close(forgets=self._has_drained)
+
+    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+        """Accept *ticket*; see `Executions.submit`."""
+        known = self._ended.get(ticket.execution_id)
+        if known is None and most_unfinished is not None and await self._has_too_many(ticket.owner, most_unfinished):
+            # A key that was used before asks for nothing new.
+            known = await self.get(ticket.execution_id)
+            if known is None:
+                raise TooManyError
+        if known is None:
+            options = {
+                "workflow_name": RUN,
+                "workflow_id": ticket.execution_id,
+                "workflow_id_reuse_policy": "reject",
+                "authenticated_user": column(ticket.owner),
+                **self._queues.options(ticket),
+            }
+            accepted_at = self.now()
+            try:
+                await self._ask(partial(self._enqueue, options, ticket.to_dict(), accepted_at), within=_SUBMIT)
+            except dbos._error.DBOSWorkflowIDInUseError:
+                known = await self.get(ticket.execution_id)
+                if known is None:  # it ended long ago and was just deleted
+                    return await self.submit(ticket, most_unfinished=most_unfinished)
+            else:
+                self._accepted[ticket.owner] = self._accepted.get(ticket.owner, 0) + 1
+                return Submitted(ticket.accepted(accepted_at), is_new=True)
+        if known[0].fingerprint != ticket.fingerprint:
+            raise KeyReusedError
+        return Submitted(known[1], is_new=False)
+
+    async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an execution and its ticket, or None."""
+        known = self._ended.get(execution_id)
+        if known is not None or not execution_id.isascii() or "\0" in execution_id:
+            return known
+        live = self._live.get(execution_id)
+        # What this server has lost, or another one has cancelled, is noticed by the next look.
+        if live is not None and live.execution.status is ExecutionStatus.RUNNING:
+            return live.ticket, live.execution
+        found = await self._find(execution_id)
+        if found is None:
+            return None
+        if found.execution.is_final:
+            self._ended.add(found.ticket, found.execution)
+        return found.ticket, found.execution
+
+    async def cancel(self, execution_id: str) -> Execution | None:
+        """Stop it if it has not ended, and return its new state; its server stops the run a little later."""
+        found = await self.get(execution_id)
+        if found is None or found[1].is_final:
+            return None if found is None else found[1]
+        await self._announce(found[0])
+        await self._ask(partial(self._client.cancel_workflow, execution_id))
+        return await self._seen(execution_id)
+
+    async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
+        """End a task from outside; of two who complete a task, or complete and cancel it, the first wins."""
+        found = await self.get(execution_id)
+        if found is None or not found[0].is_task or found[1].is_final:
+            raise NotATaskError
+        await self._announce(found[0])
+        if not await self._ask(partial(self._tables.end_waiting, execution_id, self._end_of(found, outcome))):
+            raise NotATaskError
+        return await self._seen(execution_id)
+
+    async def release(self, execution_id: str, new_id: str) -> Execution:
+        """Run a held execution again, as a new one: clients that saw this one end must never see it run again."""
+        found = await self.get(execution_id)
+        if found is None or not is_held(found[1]):
+            raise NotHeldError
+        metadata = {**found[0].metadata, "released_from": execution_id}
+        return (await self.submit(replace(found[0], execution_id=new_id, metadata=metadata))).execution
+
+    def watch(self, execution_id: str) -> AsyncIterator[Execution]:
+        """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
+        return self._watchers.watch(execution_id)
+
+    async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
+        """Return a page of the executions of *owner*, the newest first, without their outputs."""
+        after = None if cursor is None else read_cursor(cursor)
+        rows, more = await self._ask(partial(self._tables.page, owner, after, limit))
+        shown = (replace(row.execution, output=None, has_output=False) for row in rows)
+        return Page(tuple(shown), tuple(row.ticket for row in rows), more)
+
+    async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
+        """Return the tasks of *owner* that wait for completion, the oldest first."""
+        rows = await self._ask(partial(self._tables.tasks, owner, limit))
+        return Page(tuple(row.execution for row in rows), tuple(row.ticket for row in rows))
+
+    async def delete(self, *, ended_before: float) -> int:
+        """Forget the executions that ended before this moment."""
+        total = 0
+        while gone := await self._ask(partial(self._tables.delete, ended_before)):
+            total += gone
+        self._ended.clear()
+        return total
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing more, wait *seconds* for what runs, then hand over what may run twice and end the rest."""
+        if not self._draining.is_set():
+            self._draining.set()
+            engine_instance.stop_taking()
+        with anyio.move_on_after(seconds):
+            while self._live:
+                await anyio.sleep(0.01)
+        await self._give_up_all()
+        # What is left is begun by others at once: this server's lease goes, and its name never comes again.
+        self._has_drained = True
+
+    async def counts(self) -> Mapping[str, int]:
+        """Return how many wait and how many run, on all servers."""
+        found = await self._ask(self._tables.unfinished)
+        return {"accepted": sum(each[0] for each in found.values()), "running": sum(each[1] for each in found.values())}
+
+    @property
+    def running(self) -> int:
+        """How many executions this server runs."""
+        return len(self._live)
+
+    def now(self) -> float:
+        """Return the database's time."""
+        return time.monotonic() + self._clock
+
+    # The two workflows
+
+    async def _run(self, document: dict[str, Any], accepted_at: float) -> dict[str, Any]:
+        """Run one execution, and return the document of its end."""
+        ticket = Ticket.from_dict(document)
+        live = Live(ticket, ticket.accepted(accepted_at), lambda: self._changed(live), self.now)
+        if self._draining.is_set():
+            raise asyncio.CancelledError  # it stays this server's, and is handed over
+        self._live[ticket.execution_id] = live
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        # The task of the dispatch, which ends when the engine has recorded how the workflow ended.
+        task.add_done_callback(partial(self._recorded, live))
+        has_flag = ticket.repeatable
+        if not has_flag:
+            flags: list[bool] = []
+            # One after the other: of sixteen marks at once, most skills would begin long after their mark.
+            async with self._marking:
+                await DBOS.run_step_async({"name": "begin"}, partial(_raise_flag, flags))
+            has_flag = bool(flags)
+        outcome = await perform(live, self._work, self._metrics) if has_flag else interrupted()
+        if outcome is None:
+            # Given up: another server has it, or will have it. Only this one knows that it has begun and must end it.
+            if ticket.repeatable or not self._draining.is_set() or live.execution.status is not ExecutionStatus.RUNNING:
+                raise asyncio.CancelledError  # the engine records nothing
+            outcome = interrupted()
+        await self._insist(partial(self._announce, ticket))
+        return live.end(outcome, self._terms.kept_for).to_dict()
+
+    async def _send_message(self, execution_id: str) -> None:
+        """Wait until the execution has ended, which was about to be recorded, and send its message."""
+        found = None
+        while found is None or not found[1].is_final:
+            found = await self._insist(partial(self.get, execution_id))
+            if found is None:
+                return
+            if not found[1].is_final:
+                await anyio.sleep(self._poll)
+        if self._notify is None:
+            _log.warning("the webhook of %s was not sent: this server sends none", execution_id)
+            return
+        await send(*found, self._notify, self._metrics)
+
+    def _recorded(self, live: Live, task: asyncio.Task[Any]) -> None:
+        """Note what the engine has recorded, which is another dispatch's end where this one lost its execution."""
+        self._running.discard(task)
+        execution_id = live.ticket.execution_id
+        if self._live.get(execution_id) is live:
+            del self._live[execution_id]
+        if not task.cancelled() and task.exception() is None:
+            ended = Execution.from_dict(task.result())
+            self._ended.add(live.ticket, ended)
+            self._metrics.count_end(ended)
+        self._watchers.signal(execution_id)
+
+    def _changed(self, live: Live) -> None:
+        self._watchers.signal(live.ticket.execution_id)
+        progress = live.execution.progress
+        if progress is not None and self._tasks is not None and time.monotonic() - live.reported_at >= _REPORTS:
+            live.reported_at = time.monotonic()
+            self._tasks.start_soon(self._note_progress, live.ticket.execution_id, progress)
+
+    async def _note_progress(self, execution_id: str, progress: Progress) -> None:
+        try:
+            await self._ask(partial(self._tables.note_progress, execution_id, self._name, progress))
+        except DatabaseAwayError:
+            pass  # progress is news, not a promise
+
+    async def _announce(self, ticket: Ticket) -> None:
+        """Enqueue the message of an end that is about to be recorded; a second time, it is the same message."""
+        if ticket.webhook is not None:
+            await self._ask(partial(self._enqueue_message, ticket.execution_id))
+
+    def _enqueue_message(self, execution_id: str) -> None:
+        options = {"workflow_name": MESSAGE, "queue_name": MESSAGES, "workflow_id": f"message-{execution_id}"}
+        self._enqueue(options, execution_id)
+
+    def _enqueue(self, options: Any, *values: Any) -> None:
+        self._client.enqueue(options, *values)
+
+    # What other servers do
+
+    async def _follow(self) -> None:
+        """Look at what is waited for or runs here, all in one query, and stop what this server has lost."""
+        for number in itertools.count():
+            await anyio.sleep(self._poll)
+            # What runs here is looked at less often: only a cancellation elsewhere, or a mistake, changes it.
+            ids = {*self._live} if number % _RUNNING_LOOK == 0 else set[str]()
+            ids |= {*self._watchers.ids} - {*self._live}
+            if not ids:
+                continue
+            try:
+                states, now = await self._ask(partial(self._tables.states, list(ids)))
+            except DatabaseAwayError:
+                self._steady_since = time.monotonic()
+                continue
+            self._set_clock(now)
+            for execution_id, state in states.items():
+                self._compare(execution_id, state)
+            self._states = states
+
+    def _compare(self, execution_id: str, state: tuple[str, ...]) -> None:
+        live = self._live.get(execution_id)
+        if state[0] == "CANCELLED" and live is not None:
+            live.cancel()
+        elif live is not None and live.execution.status is ExecutionStatus.RUNNING and state[1] != self._name:
+            live.give_up()
+        if live is None and self._states.get(execution_id) != state:
+            self._watchers.signal(execution_id)
+
+    async def _sweep(self) -> None:
+        """End what has waited too long, and count what callers have that has not ended."""
+        pause = min(_SWEEP, self._terms.max_wait, self._terms.task_wait)
+        while True:
+            await anyio.sleep(pause)
+            try:
+                steady = time.monotonic() - self._steady_since
+                # While no server ran, no place could become free: only time that this server has seen counts.
+                waits = [most if steady >= most else None for most in (self._terms.max_wait, self._terms.task_wait)]
+                for execution_id in await self._ask(partial(self._tables.overdue, *waits)):
+                    await self._end_overdue(execution_id)
+                found = await self._ask(self._tables.unfinished)
+            except DatabaseAwayError:
+                self._steady_since = time.monotonic()
+                continue
+            self._unfinished = {owner: sum(numbers) for owner, numbers in found.items()}
+            self._accepted = {}
+
+    async def _end_overdue(self, execution_id: str) -> None:
+        found = await self.get(execution_id)
+        if found is None or found[1].is_final:
+            return
+        is_task = found[0].is_task
+        outcome = waited_too_long(self._terms.task_wait if is_task else self._terms.max_wait, is_task=is_task)
+        await self._announce(found[0])
+        await self._ask(partial(self._tables.end_waiting, execution_id, self._end_of(found, outcome)))
+        self._watchers.signal(execution_id)
+
+    def _recover(self, executor: str) -> None:
+        """Take up what the dead server *executor* left: called in a thread, on one server or on several at once."""
+        # An execution that kills its server would otherwise take one server after the other down, for ever.
+        for execution_id in self._tables.orphans(executor, self._terms.most_losses):
+            stored = self._tables.find([execution_id])[0].get(execution_id)
+            if stored is None or stored.execution.is_final or not stored.ticket.repeatable:
+                continue
+            if stored.ticket.webhook is not None:
+                self._enqueue_message(execution_id)
+            ended = self._end_of((stored.ticket, stored.execution), held(stored.begun))
+            self._tables.end_orphan(execution_id, ended, executor)
+        DBOS._recover_pending_workflows([executor])
+        self._metrics.count_takeover()
+
+    # Asking
+
+    async def _has_too_many(self, owner: str, most: int) -> bool:
+        known = self._unfinished.get(column(owner), 0) + self._accepted.get(owner, 0)
+        if known < most:
+            return False
+        found = await self._ask(partial(self._tables.unfinished, owner))
+        self._unfinished[column(owner)] = sum(sum(numbers) for numbers in found.values())
+        self._accepted.pop(owner, None)
+        return self._unfinished[column(owner)] >= most
+
+    async def _ask(self, function: Callable[[], _T], *, within: float = _ASK) -> _T:
+        """Return what *function* gives, in a thread; it waits while the database answers others.
+
+        Raises:
+            DatabaseAwayError: the database did not answer.
+        """
+        started = time.monotonic()
+        call = self._threads.submit(function)
+        answer = asyncio.wrap_future(call)
+        answer.add_done_callback(_retrieve)  # who has stopped waiting does not read it
+        while not answer.done():
+            await asyncio.wait({answer}, timeout=within)
+            # A database that answers others is busy, not away.
+            if not answer.done() and time.monotonic() - max(started, self._answered_at) >= within:
+                # What waits for a thread was certainly not written; what was sent may be committed a moment later.
+                is_withdrawn = call.cancel()
+                raise DatabaseAwayError(f"The database did not answer within {within:g} s", is_unknown=not is_withdrawn)
+        try:
+            result = answer.result()
+        except _ERRORS as error:
+            raise to_away_error(error) from None
+        self._answered_at = time.monotonic()
+        return result
+
+    async def _insist(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask until the database answers."""
+        while True:
+            try:
+                return await ask()
+            except DatabaseAwayError:
+                await anyio.sleep(1.0)
+
+    async def _find(self, execution_id: str) -> Stored | None:
+        """Return one execution as it is stored; all who ask while a query runs share the next one.
+
+        Raises:
+            DatabaseAwayError: the database did not answer.
+        """
+        assert self._tasks is not None
+        reading = self._next = self._next or _Reading()
+        reading.ids.add(execution_id)
+        if not self._is_reading:
+            self._is_reading = True
+            self._tasks.start_soon(self._read_all)
+        await reading.done.wait()
+        if reading.error is not None:
+            raise reading.error
+        return reading.found.get(execution_id)
+
+    async def _read_all(self) -> None:
+        try:
+            while self._next is not None:
+                reading, self._next = self._next, None
+                try:
+                    reading.found, now = await self._ask(partial(self._tables.find, list(reading.ids)))
+                    self._set_clock(now)
+                    reading.error = None
+                except DatabaseAwayError as error:
+                    reading.error = error
+                finally:
+                    reading.done.set()
+        finally:
+            self._is_reading = False
+
+    async def _seen(self, execution_id: str) -> Execution:
+        """Return an execution as it is stored after a change that was made here."""
+        found = await self._find(execution_id)
+        if found is None:
+            raise DatabaseAwayError("The execution was deleted")
+        live = self._live.get(execution_id)
+        if found.execution.is_final:
+            self._ended.add(found.ticket, found.execution)
+            self._metrics.count_end(found.execution)
+            if live is not None:
+                live.cancel()
+        self._watchers.signal(execution_id)
+        return found.execution
+
+    def _end_of(self, found: tuple[Ticket, Execution], outcome: Outcome) -> Execution:
+        """Return *found* as it ends now."""
+        return ended_at(self.now(), *found, outcome, self._terms.kept_for)
+
+    def _set_clock(self, now: float) -> None:
+        if abs(now - self.now()) > _CLOCK_JUMP:
+            self._steady_since = time.monotonic()
+        self._clock = now - time.monotonic()
+
+    # Opening and closing
+
+    def _connect(self) -> None:
+        try:
+            with self._asked.connect() as connection:
+                now = connection.execute(sqlalchemy.text("SELECT extract(epoch from clock_timestamp())")).scalar_one()
+                self._clock = float(now) - time.monotonic()
+        except _ERRORS as error:
+            raise to_away_error(error) from None
+
+    async def _give_up_all(self) -> None:
+        """Stop what runs here, and wait until the engine has recorded what has ended by that."""
+        for live in list(self._live.values()):
+            live.give_up()
+        with anyio.move_on_after(_ASK):
+            while self._live:
+                await anyio.sleep(0.01)
+
+    async def _close(self, *, forgets: bool) -> None:
+        # Workflows that wait for what another server records never end by themselves.
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await anyio.to_thread.run_sync(partial(self._dead.stop, forgets=forgets))
+        engine_instance.shut_down()
+        self._threads.shutdown(wait=False)
+        for engine in (self._engine, self._asked):
+            await anyio.to_thread.run_sync(engine.dispose)
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """One query for many who ask at the same time; *error* until it has answered."""
+
+    ids: set[str] = field(default_factory=set)
+    done: anyio.Event = field(default_factory=anyio.Event)
+    found: dict[str, Stored] = field(default_factory=dict)
+    error: DatabaseAwayError | None = field(default_factory=lambda: DatabaseAwayError("This server has stopped"))
+
+
+def _retrieve(answer: asyncio.Future[Any]) -> None:
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _raise_flag(flags: list[bool]) -> str:
+    flags.append(True)
+    return "begun"

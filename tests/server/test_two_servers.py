@@ -1,0 +1,267 @@
+"""Two servers on one PostgreSQL, each in a process of its own: what one accepts, another sees, cancels and takes up."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import psycopg
+import pytest
+
+from tests.server.postgres import Postgres, running_postgres
+from tests.server.relay import Relay
+from tests.server.serving import invocation
+from tests.server.test_killed import answer, free_port, ran, started
+
+pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Pair:
+    """Two servers, and a client for both. ``go`` ends the runs that wait."""
+
+    directory: Path
+    url: str
+    ports: list[int]
+    processes: list[subprocess.Popen[bytes]]
+    http: httpx2.AsyncClient
+
+    async def ask(self, which: int, method: str, path: str, **options: Any) -> httpx2.Response:
+        """Ask one server until it answers."""
+        with anyio.fail_after(120):
+            return await answer(self.http, method, f"http://127.0.0.1:{self.ports[which]}{path}", **options)
+
+    async def submit(self, which: int, name: str, text: str) -> str:
+        """Submit an execution to one server; return its id."""
+        headers = {"idempotency-key": text}
+        response = await self.ask(which, "POST", f"/skills/{name}/invoke", json=invocation(name, text), headers=headers)
+        found: str = response.json()["execution_id"]
+        return found
+
+    async def begun(self, *texts: str) -> None:
+        """Wait until these have begun."""
+        with anyio.fail_after(120):
+            while not {*texts} <= {*ran(self.directory)}:
+                await anyio.sleep(0.02)
+
+    async def end(self, which: int, execution_id: str) -> dict[str, Any]:
+        """Wait for the end of an execution, as one server shows it."""
+        with anyio.fail_after(180):
+            while True:
+                path = f"/executions/{execution_id}"
+                shown = (await self.ask(which, "GET", path, headers={"prefer": "wait=5"})).json()
+                if "error" in shown and "status" not in shown:  # the database is away
+                    await anyio.sleep(0.1)
+                elif shown["status"] not in ("accepted", "running"):
+                    return dict(shown)
+
+    def go(self) -> None:
+        """End what waits."""
+        (self.directory / "go").touch()
+
+
+@asynccontextmanager
+async def pair(directory: Path, url: str, *, number: int = 2, drain: float = 0) -> AsyncIterator[Pair]:
+    """Start the servers."""
+    with ExitStack() as stack:
+        ports = [free_port() for _ in range(number)]
+        processes = [stack.enter_context(started(port, directory, drain=drain, url=url)) for port in ports]
+        async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:
+            found = Pair(directory, url, ports, processes, http)
+            for which in range(number):
+                await found.ask(which, "GET", "/health")
+            yield found
+
+
+def code_of(document: dict[str, Any]) -> str:
+    """Return the code of an end, or its status where it has no error."""
+    return str((document.get("error") or {}).get("code", document["status"]))
+
+
+async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str, tmp_path: Path) -> None:
+    """The database decides, not a lock of one process."""
+    async with pair(tmp_path, url) as both:
+        found: set[str] = set()
+
+        async def submit(which: int) -> None:
+            found.add(await both.submit(which, "once", "once-1"))
+
+        async with anyio.create_task_group() as tasks:
+            for each in range(20):
+                tasks.start_soon(submit, each % 2)
+        [execution_id] = found
+        ends = [await both.end(which, execution_id) for which in (0, 1)]
+        path, other = "/skills/once/invoke", invocation("once", "once-2")
+        reused = await both.ask(1, "POST", path, json=other, headers={"idempotency-key": "once-1"})
+
+    assert ends[0] == ends[1] and ends[0]["output"] == {"said": "once-1"}
+    assert ran(tmp_path) == ["once-1"]
+    assert reused.status_code == 422
+
+
+async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) -> None:
+    """Its end is the same at both, and a second cancellation changes nothing."""
+    async with pair(tmp_path, url) as both:
+        execution_id = await both.submit(0, "once", "once-9")
+        await both.begun("once-9")
+        headers = {"skill-extensions": "cancelled"}
+        await both.ask(1, "DELETE", f"/executions/{execution_id}", headers=headers)
+        seen = [
+            (await both.ask(which, method, f"/executions/{execution_id}", headers=headers)).json()
+            for which in (0, 1)
+            for method in ("GET", "DELETE")
+        ]
+
+    assert seen[0]["status"] == "cancelled"
+    assert seen == [seen[0]] * 4
+
+
+async def test_the_work_of_a_killed_server_is_taken_up(url: str, tmp_path: Path) -> None:
+    """What may run twice runs again, what must not ends interrupted, and what has not begun is run."""
+    async with pair(tmp_path, url, number=1) as one:
+        texts = [f"once-{each}" for each in (9, 19, 29, 39)] + [f"twice-{each}" for each in (9, 19, 29, 39)]
+        ids = {text: await one.submit(0, text.partition("-")[0], text) for text in texts}
+        await one.begun(*texts)
+        # No place is free for these.
+        ids |= {text: await one.submit(0, text.partition("-")[0], text) for text in ("once-1", "twice-1")}
+        one.processes[0].kill()
+        one.processes[0].wait()
+        async with pair(tmp_path, url, number=1) as two:
+            waiting = (await two.ask(0, "GET", f"/executions/{ids['twice-9']}")).json()["status"]
+            two.go()
+            ends = {text: code_of(await two.end(0, execution_id)) for text, execution_id in ids.items()}
+
+    assert waiting == "running"
+    assert ends == {
+        **dict.fromkeys(texts[:4], "EXECUTION_INTERRUPTED"),
+        **dict.fromkeys((*texts[4:], "once-1", "twice-1"), "completed"),
+    }
+    assert sorted(ran(tmp_path)) == sorted([*texts, *texts[4:], "once-1", "twice-1"])
+
+
+async def test_a_frozen_server_that_thaws_alters_nothing(url: str, tmp_path: Path) -> None:
+    """Its lease ran out and its work was taken up: the ends that it then writes are discarded."""
+    async with pair(tmp_path, url, number=1) as one:
+        ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
+        await one.begun("once-9", "twice-9")
+        one.processes[0].send_signal(signal.SIGSTOP)
+        async with pair(tmp_path, url, number=1) as two:
+            once = await two.end(0, ids[0])
+            one.processes[0].send_signal(signal.SIGCONT)
+            two.go()
+            before = [once, await two.end(0, ids[1])]
+            after = [await server.end(0, each) for each in ids for server in (one, two)]
+
+    assert [code_of(each) for each in before] == ["EXECUTION_INTERRUPTED", "completed"]
+    assert after == [before[0], before[0], before[1], before[1]]
+    assert ran(tmp_path).count("once-9") == 1
+
+
+async def test_a_server_that_takes_up_its_own_work_does_not_begin_it_twice(url: str, tmp_path: Path) -> None:
+    """It was taken for dead while it ran, and takes its own work from the queue: the same process, another dispatch."""
+    async with pair(tmp_path, url, number=1) as one:
+        ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
+        await one.begun("once-9", "twice-9")
+        await anyio.to_thread.run_sync(requeue, url)
+        once = await one.end(0, ids[0])
+        one.go()
+        twice = await one.end(0, ids[1])
+        again = await one.end(0, ids[0])
+
+    assert code_of(once) == "EXECUTION_INTERRUPTED" and again == once
+    assert twice["status"] == "completed"
+    assert ran(tmp_path).count("once-9") == 1
+
+
+def requeue(url: str) -> None:
+    """Do what the engine's recovery of another server would."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE skillruntime.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, "
+            "started_at_epoch_ms = NULL WHERE status = 'PENDING'"
+        )
+
+
+async def test_a_server_that_drains_hands_over_what_may_run_twice(url: str, tmp_path: Path) -> None:
+    """SIGTERM: the other one begins it before a lease has run out, and what must not run twice ends truthfully."""
+    async with pair(tmp_path, url, number=1, drain=0.5) as one:
+        ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
+        await one.begun("once-9", "twice-9")
+        async with pair(tmp_path, url, number=1) as two:
+            one.processes[0].terminate()
+            with anyio.fail_after(60):
+                status = await anyio.to_thread.run_sync(one.processes[0].wait)
+            two.go()
+            ends = [code_of(await two.end(0, each)) for each in ids]
+
+    assert status == 0
+    assert ends == ["EXECUTION_INTERRUPTED", "completed"]
+    assert ran(tmp_path).count("twice-9") == 2
+
+
+async def test_without_its_database_a_server_refuses_and_loses_nothing(tmp_path: Path) -> None:
+    """503 and Retry-After, and not ready; what ran meanwhile is written when the database is back."""
+    with running_postgres() as own:
+        async with pair(tmp_path, own.create_prepared(), number=1) as one:
+            execution_id = await one.submit(0, "once", "once-9")
+            await one.begun("once-9")
+            await anyio.to_thread.run_sync(own.stop)
+            refused = await one.ask(0, "POST", "/skills/once/invoke", json=invocation("once", "once-1"))
+            one.go()
+            await anyio.to_thread.run_sync(own.start)
+            ended = await one.end(0, execution_id)
+            accepted = await accept(one, "once-2")
+            other = await one.end(0, accepted)
+
+    assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
+    assert ended["output"] == {"said": "once-9"}
+    assert other["output"] == {"said": "once-2"}
+    assert sorted(ran(tmp_path)) == ["once-2", "once-9"]
+
+
+async def test_a_silent_partition_is_survived(postgres: Postgres, url: str, tmp_path: Path) -> None:
+    """The peer's TCP answers and nothing comes back: calls are broken off, and work resumes after the end."""
+    relay = Relay(postgres.port)
+    through = postgres.url(url.rpartition("/")[2], relay.port)
+    async with pair(tmp_path, through, number=1) as one:
+        first = await one.end(0, await one.submit(0, "once", "once-1"))
+        relay.drops.set()
+        refused = await one.ask(0, "POST", "/skills/once/invoke", json=invocation("once", "once-2"))
+        relay.drops.clear()
+        second = await one.end(0, await accept(one, "once-3"))
+    relay.listening.close()
+
+    assert refused.status_code == 503
+    assert first["output"] == {"said": "once-1"} and second["output"] == {"said": "once-3"}
+
+
+async def accept(one: Pair, text: str) -> str:
+    """Submit an execution until it is accepted; return its id."""
+    with anyio.fail_after(180):
+        while True:
+            with suppress(KeyError):
+                return await one.submit(0, "once", text)
+            await anyio.sleep(0.1)
+
+
+async def test_what_is_stored_is_json(url: str, tmp_path: Path) -> None:
+    """The engine's default, pickle, would run the code of whoever can write to the database."""
+    async with pair(tmp_path, url, number=1) as one:
+        await one.end(0, await one.submit(0, "once", "once-1"))
+    with psycopg.connect(url) as connection:
+        [(inputs, output, name)] = connection.execute(
+            "SELECT i.inputs::json ->> 'args', o.output::json ->> 'status', serialization FROM "
+            "skillruntime.workflow_status JOIN skillruntime.workflow_input i USING (workflow_uuid) "
+            "JOIN skillruntime.workflow_output o USING (workflow_uuid)"
+        ).fetchall()
+
+    assert "once-1" in inputs and output == "completed" and name == "skillruntime_json"
