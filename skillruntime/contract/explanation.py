@@ -16,9 +16,9 @@ from skillruntime.contract.coercion.keys import may_wrap
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     in_place,
-    is_hidden,
     property_locations,
     subschemas,
+    without_secrets,
 )
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References, properties_of
@@ -227,9 +227,8 @@ class _Explainer:
         return tuple(shown)
 
     def quoted(self, path: Path, value: Any) -> str:
-        if self.may_hide and value is not None and is_hidden(self.references, path, value):
-            return _SECRET
-        return quoted(value)
+        shown = without_secrets(self.references, path, value) if self.may_hide else value
+        return _SECRET if shown == _SECRET else quoted(shown)
 
 
 def _locations(violation: Violation) -> list[Path | None]:
