@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
 from skillruntime.contract.coercion.subschemas import declared_properties
+from skillruntime.contract.coercion.whole_numbers import with_whole_numbers
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
 from skillruntime.contract.envelopes import Call, calls_in, is_name_of
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault, is_plain_json
-from skillruntime.contract.readings import Shapes, read_as_version
+from skillruntime.contract.readings import Reading, Shapes, read_as_version
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.response import to_plain
 from skillruntime.contract.schema import Schema
@@ -31,7 +32,9 @@ from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputE
 if TYPE_CHECKING:
     from skillruntime.contract.migration.migration import Migration
 
-__all__ = ["Accepted", "Contract"]
+__all__ = ["Accepted", "Contract", "Formats"]
+
+Formats: TypeAlias = Literal["assert", "annotate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,35 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_is_prepared", "_names", "_shapes", "_tool"),
+        *(
+            "formats",
+            "policy",
+            "_document",
+            "_defaults",
+            "_guide",
+            "_deprecated",
+            "_is_prepared",
+            "_names",
+            "_shapes",
+            "_tool",
+        ),
     )
 
-    def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
+    def __init__(self, document: Mapping[str, Any], *, name: str = "", formats: Formats = "assert") -> None:
+        if formats not in ("assert", "annotate"):
+            raise ValueError(f"formats is {formats!r}; it is 'assert' or 'annotate'")
         faults = document_faults(document)
         if faults:
             label = f"contract {name or document.get('name') or ''}".rstrip()
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
-        self._read(document, name, Schema)
+        self._read(document, name, partial(Schema, assert_formats=formats == "assert"), formats)
         self._prepare()
 
-    def _read(self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema]) -> None:
+    def _read(
+        self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema], formats: Formats = "assert"
+    ) -> None:
         self._document = document
+        self.formats = formats
         self.name = name or str(document.get("name") or document.get("title") or "")
         tool = str(name or document.get("name") or "")
         self._tool = "" if tool == "contract" else tool  # what the command line calls a contract.json
@@ -95,19 +114,26 @@ class Contract:
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
         self._defaults = Defaults.of(self.input)
+        self._guide: Schema | None = None
+        if self.formats == "annotate" and self.input.may_hold_formats:
+            self._guide = self._schema(self._document.get("input", {"type": "object"}), "input")
         self._link_shapes()
         self._is_prepared = True
 
     @classmethod
-    def from_dict(cls, document: Any, *, name: str = "") -> Contract:
+    def from_dict(cls, document: Any, *, name: str = "", formats: Formats = "assert") -> Contract:
         """Return the contract that *document* writes, under *name* or else its own ``name`` or ``title``.
+
+        *formats* says what ``format`` in a schema means: ``"assert"`` refuses what is not of that form, as the contract
+        document does; ``"annotate"`` refuses nothing, as JSON Schema itself, and still guides repairs. The second is
+        for the schemas of others, whose authors may have meant either.
 
         Raises:
             InvalidSkillError: it is not a contract; ``details["faults"]`` lists all that is wrong.
         """
         if not isinstance(document, dict):
             raise InvalidSkillError(f"a contract must be a JSON object, got {type(document).__name__}")
-        return cls(document, name=name)
+        return cls(document, name=name, formats=formats)
 
     @classmethod
     def from_known_dict(cls, document: Mapping[str, Any], *, name: str = "") -> Contract:
@@ -148,7 +174,8 @@ class Contract:
         if len(self.migrations) > len(self._document.get("migrations", ())):
             raise TypeError(f"{self!r} cannot be pickled: with_migration added a function; add it in the other process")
         own = self._document.get("name") or self._document.get("title")
-        return partial(Contract, name="" if self.name == own else self.name), (dict(self._document),)
+        make = partial(Contract, name="" if self.name == own else self.name, formats=self.formats)
+        return make, (dict(self._document),)
 
     def with_migration(self, migration: Migration) -> Contract:
         """Return a contract that also takes the arguments that *migration* covers: the host's own function, say.
@@ -296,8 +323,9 @@ class Contract:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
         if self.input.guarded and not is_plain_json(arguments, self.input.levels):
             return False
+        schema = self._guide or self.input
         try:
-            return self.input.is_valid(arguments)
+            return schema.is_valid(arguments)
         except (ValueError, TypeError):
             return False
 
@@ -305,6 +333,8 @@ class Contract:
         self, arguments: dict[str, Any], repairs: tuple[Repair, ...], migrated_from: str | None, fill_defaults: bool
     ) -> Accepted:
         warnings: tuple[str, ...] = ()
+        arguments, whole = with_whole_numbers(arguments, self.input)
+        repairs += whole
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
             used = sorted(self._deprecated & arguments.keys())
             warnings = tuple(f"the parameter {name!r} is deprecated" for name in used)
@@ -351,7 +381,7 @@ class Contract:
 
             self._check_tool(called_name(raw))
         value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
-        attempt = read_as_version(self._shapes, value, version, policy)
+        attempt = self._as_version(value, version, policy)
         if "plus-sign" in parsed.rules and any(each.rule in _TEXTS for each in attempt.coerced.repairs):
             raise SkillInputError(
                 "The arguments are not one JSON object: a number with a plus sign stands for a text",
@@ -396,6 +426,15 @@ class Contract:
                 f"The arguments are those of a call of {name!r}, and this is {self._tool!r}",
                 suggested_action=f"Call {name!r}, or send the arguments of {self._tool!r}",
             )
+
+    def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
+        """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""
+        if self._guide is not None and policy.repair:
+            try:
+                return read_as_version(replace(self._shapes, current=self._guide), value, version, policy)
+            except SkillInputError:
+                pass
+        return read_as_version(self._shapes, value, version, policy)
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         match raw:

@@ -270,10 +270,9 @@ def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
             if problem:
                 yield Diagnostic(problem[0], Severity.ERROR, path, f"{here}/{name} {problem[1]}", hint=problem[2])
         for low, high in _BOUNDS:
-            bounds = [part.get(low), part.get(high)]
-            is_range = all(isinstance(each, int | float) and not isinstance(each, bool) for each in bounds)
-            if is_range and bounds[0] > bounds[1]:
-                message = f"{here}: {low} {bounds[0]} is above {high} {bounds[1]}"
+            least, most = part.get(low), part.get(high)
+            if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+                message = f"{here}: {low} {least} is above {high} {most}"
                 yield Diagnostic("contract-impossible", Severity.ERROR, path, message)
         pending += [(child.schema, child.location) for child in children(part, location)]
 

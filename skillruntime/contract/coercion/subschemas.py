@@ -13,7 +13,7 @@ from skillruntime.contract.references import Found, References, properties_of
 from skillruntime.contract.secret_names import MASK, is_secret_name
 
 __all__ = [
-    *("ABSENT", "EACH_ALONE", "declared_properties", "default_at", "discriminators", "in_place"),
+    *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "places_in", "places_of", "property_locations", "subschemas"),
     "without_secrets",
 ]
@@ -143,7 +143,7 @@ def places_of(references: References, location: Path, where: Path) -> list[Path]
     places = [location]
     for token in where:
         found = in_place(references, places, choices=False)
-        places = [below for place, schema in found for below in _below(place, schema, token)]
+        places = [below for place, schema in found for below in inside_of(place, schema, token)]
     return places
 
 
@@ -181,11 +181,14 @@ def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
 def _judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
     found = list(in_place(references, [()]))
     for token in path:
-        found = list(in_place(references, [below for place, schema in found for below in _below(place, schema, token)]))
+        found = list(
+            in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
+        )
     return found
 
 
-def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
+def inside_of(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
+    """Yield the subschemas of *schema*, which is at *location*, that judge the member or item *token* of a value."""
     if token in properties_of(schema):
         yield (*location, "properties", token)
         return
