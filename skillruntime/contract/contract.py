@@ -390,7 +390,12 @@ class Contract:
         arguments = without_decimals(attempt.coerced.value)
         syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
         repairs = syntax + unwrapped + attempt.coerced.repairs
-        return self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+        accepted = self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+        lost = tuple(
+            f"{place[1:]!r} of version {attempt.migrated_from} has no effect in version {self.version}"
+            for place in attempt.dropped
+        )
+        return replace(accepted, warnings=accepted.warnings + lost) if lost else accepted
 
     def _unwrapped(self, value: Any) -> tuple[Any, tuple[Repair, ...]]:
         """Return the arguments of the call that *value* is a provider's form of, with the repair; else *value*.

@@ -25,6 +25,8 @@ __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce",
 
 # Above it, even one question about each part takes longer than a caller should wait for a refusal.
 MAX_PARTS = 20_000
+# What the explanation of a refusal may ask; it has bounds of its own.
+REPORTING_WORK = 1_000_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
 # Of a value with more levels than are repaired; each question about it takes half a millisecond.
@@ -138,6 +140,7 @@ def _without(value: Any, secrets: set[str]) -> Any:
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = state.schema, state.best
+    state.work = REPORTING_WORK  # the branches of a union are listed when they are explained
     # Where the budget ran out, the value may not have been listed.
     listed = state.listing(value)
     reported = original = listed[:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
