@@ -9,7 +9,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import SkillRuntimeError
+from skillruntime.errors import SkillInputError, SkillRuntimeError
 
 __all__ = ["lint_contract"]
 

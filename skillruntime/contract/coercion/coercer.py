@@ -62,9 +62,20 @@ def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int)
     """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
     if state.fits(value, location):
         return [Repaired(value)]
-    # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading.
-    if depth > MAX_DEPTH:
+    # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading. A scalar
+    # that was converted there and back is where it was.
+    key = None if isinstance(value, dict | list) else (location, path, type(value), value)
+    if depth > MAX_DEPTH or key in state.converting:
         return []
+    if key is None:
+        return _coerce_misfit(state, value, location, path, depth)
+    state.converting.add(key)
+    found = _coerce_misfit(state, value, location, path, depth)
+    state.converting.discard(key)
+    return found
+
+
+def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
     violations = state.violations(value, location)
     here = [violation for violation in violations if not violation.path and violation.location is not None]
     results = whole(state, value, here, location, path, depth)

@@ -46,6 +46,7 @@ class Coercion:
         self.unclear: dict[Path, list[Any]] = {}
         self.doubts = 0
         self.defaulted: set[str] = set()
+        self.converting: set[Any] = set()
         self._listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
         self._sizes: dict[int, tuple[Any, int]] = {}
 
