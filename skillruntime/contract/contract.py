@@ -321,7 +321,8 @@ class Contract:
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
-        if self.input.guarded and not is_plain_json(arguments, self.input.levels):
+        # An engine passes by what it takes anyway: NaN, a set or a cycle, which are not JSON.
+        if not is_plain_json(arguments, self.input.levels):
             return False
         schema = self._guide or self.input
         try:

@@ -137,7 +137,8 @@ def _check_scalars(case: Case, sent: Any, result: Any) -> None:
             bare = scalar.replace("\\", "")  # the backslashes of a string in a string are gone
             assert scalar in whole or bare in whole.replace("\\", ""), scalar
         elif isinstance(scalar, bool) or scalar is None:
-            assert str(scalar).casefold() in whole.casefold() or scalar in (0, 1), scalar
+            is_written = str(scalar).casefold() in whole.casefold() or written in whole
+            assert is_written or scalar in (0, 1), scalar
         else:
             numbers = [number_in(text, whole=False) for text in texts] + [number_in(text, whole=True) for text in texts]
             assert scalar in numbers or str(scalar) in whole, scalar
