@@ -336,7 +336,7 @@ class Contract:
         """Whether *arguments*, which fit, may be more than they seem: a call in a text, or swallowed parameters."""
         if is_text and not ENVELOPE_KEYS.isdisjoint(arguments):
             return True
-        return is_text and len(arguments) == 1 and self._tool in arguments or may_have_swallowed(arguments)
+        return (is_text and len(arguments) == 1 and self._tool in arguments) or may_have_swallowed(arguments)
 
     def _accept_slowly(
         self,

@@ -69,7 +69,7 @@ TEMPLATES: tuple[Template, ...] = (
     # Mistral from its 11th tokenizer on; what earlier ones write is an array behind a mark.
     Template(re.compile(rf"\[TOOL_CALLS\]\s*{_TOOL}(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\s*\{{))")),
     # Harmony whose tokens a server left out; whole, it is read by its messages.
-    Template(re.compile(rf"to=(?P<name>functions\.[\w.:/-]{{1,120}})\s+(?:json\s*)?")),
+    Template(re.compile(r"to=(?P<name>functions\.[\w.:/-]{1,120})\s+(?:json\s*)?")),
     # Qwen-Agent.
     Template(re.compile(rf"\u273fFUNCTION\u273f:\s*{_TOOL}\s*\u273fARGS\u273f:")),
 )
