@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import LenientParser, has_unclear_escape, is_cut, unescaped
+from skillruntime.contract.lenient_json import LenientParser, has_unclear_escape, is_cut
 from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.contract.strict_json import TOO_DEEP, UnreadableError, decode
 from skillruntime.errors import SkillInputError, TruncatedInputError
@@ -130,14 +129,14 @@ def parse_container(text: str) -> Parsed | None:
         if inner is None:
             break
         text = inner
-    found: list[Parsed] = []
-    for inside in _without_fence(text.strip(), (*_FENCES, "'")):
-        inside = inside.strip()
-        if len(inside) >= 2 and inside[0] + inside[-1] in ("[]", "{}", "()"):
-            parsed = _parse_container(inside)
-            if parsed is not None and not find_fault(parsed.value):
-                found.append(parsed)
-    return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
+    try:
+        inside = _without_fence(text.strip(), (*_FENCES, "'")).strip()
+    except UnreadableError:
+        return None
+    if len(inside) < 2 or inside[0] + inside[-1] not in ("[]", "{}", "()"):
+        return None
+    parsed = _parse_container(inside)
+    return parsed if parsed is not None and not find_fault(parsed.value) else None
 
 
 def looks_like_container(text: str) -> bool:
@@ -170,21 +169,22 @@ def _parse_container(text: str) -> Parsed | None:
 _FENCES = ("```", "~~~", "**", '"""', "'''", "`")
 
 
-def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> list[str]:
+def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
     """Return what *text* writes inside a Markdown fence or inside quotes that JSON does not have, else *text* itself.
 
-    A fence holds its text as it is. Whether a backslash inside Python's triple quotes or inside backticks escapes the
-    next character cannot be known, so there the text is returned both ways if it holds one.
+    Raises:
+        UnreadableError: a backslash stands in such quotes; whether it escapes the next character cannot be known.
     """
     # Longest first: a fence of three backticks begins with one.
     for mark in marks:
         if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
             inside = text[len(mark) : -len(mark)]
             if mark in ("```", "~~~"):
-                return [_LANGUAGE.sub("", inside, count=1)]
-            other = unescaped(inside) if "\\" in inside else None
-            return [inside] if other is None else [inside, other]
-    return [text]
+                return _LANGUAGE.sub("", inside, count=1)
+            if "\\" in inside and inside.strip()[:1] in ("{", "["):
+                raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+            return inside
+    return text
 
 
 _LANGUAGE = re.compile(r"^[\w+-]*[ \t]*\r?\n?")
@@ -287,10 +287,10 @@ def _check_unicode(value: Any) -> None:
 def _repaired(text: str, options: _Options) -> Parsed:
     """Parse *text*, which is not JSON: inside a fence or quotes, in a form of calls, or with malformed syntax."""
     inside = _without_fence(text)
-    if inside != [text] and inside[0].strip()[:1] in tuple("{[\"'"):
+    if inside != text and inside.strip()[:1] in tuple("{[\"'"):
         if options.encoded > MAX_ENCODED:
             raise UnreadableError("there are fences within fences")
-        return _behind(("markdown-fence",), _only_one(inside, options.deeper()))
+        return _behind(("markdown-fence",), _parse(inside, options.deeper()))
     escaped = _encoded(text) if options.encoded < MAX_ENCODED else None
     if escaped is not None:
         return _behind(("double-encoding",), _encoded_once(escaped, options))
@@ -329,49 +329,6 @@ def _whole(text: str, options: _Options) -> Parsed:
     parser.space()
     if parser.position != len(text):
         raise UnreadableError("after it comes {}", parser.rest())
-    if isinstance(value, str) and text[0] == "'":
-        value = _checked_quotes(text[1:-1], value)
+    if text[0] == "'" and "\\" in text:
+        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
     return Parsed(value, tuple(parser.rules))
-
-
-def _only_one(texts: list[str], options: _Options) -> Parsed:
-    """Return what all of *texts* that can be parsed write, if it is the same.
-
-    Raises:
-        UnreadableError: none can be parsed, or they write different values.
-    """
-    found: list[Parsed] = []
-    failure: UnreadableError | None = None
-    for text in texts:
-        try:
-            found.append(_parse(text, options))
-        except UnreadableError as error:
-            failure = failure or error
-    if not found:
-        assert failure is not None
-        raise failure
-    if not all(is_same(each.value, found[0].value) for each in found):
-        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
-    return found[0]
-
-
-def _checked_quotes(inside: str, value: str) -> str:
-    """Return *value*, what a Python string of *inside* holds, or *inside* where only that is strict JSON.
-
-    ``'{"path": "C:\\\\temp"}'`` is a path as JSON and holds a tab as Python: then neither is taken.
-    """
-    if "\\" not in inside:
-        return value
-    try:
-        strict = decode(inside, literals=True)
-    except (ValueError, RecursionError):
-        return value
-    if not isinstance(strict, dict | list):
-        return value
-    try:
-        other = _parse(value, _Options(encoded=MAX_ENCODED)).value
-    except UnreadableError:
-        return inside
-    if not is_same(strict, other):
-        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
-    return inside

@@ -13,7 +13,7 @@ from typing import Any
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.strict_json import UnreadableError, integer, literal, unique_members
 
-__all__ = ["LenientParser", "has_unclear_escape", "is_cut", "unescaped"]
+__all__ = ["LenientParser", "has_unclear_escape", "is_cut"]
 
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
@@ -358,16 +358,3 @@ def is_cut(text: str) -> bool:
         elif not opened or opened.pop() + match[0] not in ("[]", "{}"):
             return False
     return bool(opened)
-
-
-def unescaped(text: str) -> str | None:
-    """Return *text* with its escapes resolved, as in a string of JSON or Python; ``None`` if one is not an escape.
-
-    >>> unescaped("say \\\\x41"), unescaped("C:\\\\qux") is None
-    ('say A', True)
-    """
-    parser = LenientParser("'" + re.sub(r"(?<!\\)((?:\\\\)*)'", r"\1\'", text) + "'")
-    try:
-        return parser.string()
-    except UnreadableError:
-        return None

@@ -175,14 +175,14 @@ TEXTS: list[tuple[str, Any]] = [
     ("5", REFUSED),
     ("", REFUSED),
     ("null", REFUSED),
-    # quotes that JSON does not have: with backslashes inside, as they are or resolved
+    # quotes that JSON does not have: what a backslash inside them means is unknown
     (r"""'{"city": "C:\\temp"}'""", REFUSED),
     (r"""\'\'\'{"city": "C:\\temp"}\'\'\'""".replace("\\'", "'"), REFUSED),
     (r"""`{"city": "C:\\temp"}`""", REFUSED),
-    (r"""'{"city": "say \"hi\""}'""", {"city": 'say "hi"'}),
-    (r"""'{"city": "a\/b"}'""", {"city": "a/b"}),
+    (r"""'{"city": "say \"hi\""}'""", REFUSED),
+    (r"""'{"city": "a\/b"}'""", REFUSED),
     (r"""'{"city": "C:\\\\temp"}'""", REFUSED),
-    (r"""'{"city": "C:\\qux"}'""", {"city": "C:\\qux"}),
+    (r"""'{"city": "C:\\qux"}'""", REFUSED),
     ('`{"city": "Paris", "days": 5}`', PARIS),
     # a value beside the object
     ('{"city": "Paris"}\n"days": 5', REFUSED),
