@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from skillruntime.contract.envelopes import ARGUMENT_KEYS, folded, is_name_of
 from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.tool_names import ARGUMENT_KEYS, folded, is_name_of
 
 __all__ = ["ALONE", "fault_after", "fault_before", "fault_of_values"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from skillruntime.adapters.mcp_proxy.calls import judge
+from skillruntime.adapters.mcp_proxy.tools import compile_tool
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
@@ -190,3 +193,13 @@ def test_swallowed_parameters_that_do_not_fit_are_named() -> None:
         Contract.from_dict({"input": PAGE}).accept(
             {"content": "text</content>" + element("preset", "x") + element("count", "five")}
         )
+
+
+def test_the_proxy_recovers_them_too() -> None:
+    """A call that fits passes as it is, unless it has swallowed parameters."""
+    tool = compile_tool({"name": "t", "inputSchema": PAGE})
+    sent = {"content": "text</content>" + element("count", "5")}
+
+    assert judge(tool, json.dumps(sent).encode()).arguments == b'{"content":"text","count":5}'
+    assert judge(tool, json.dumps({"content": "a </parameter> b"}).encode()).outcome == "passed"
+    assert judge(tool, json.dumps({"content": "a </parameter> b"}).encode()).arguments is None
