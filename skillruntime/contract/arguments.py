@@ -302,6 +302,8 @@ def _repaired(text: str, options: _Options) -> Parsed:
     from skillruntime.contract.call_forms import calls_of_text
 
     found = calls_of_text(text, may_close=options.may_close, names=options.names, tool=options.tool)
+    if not found and "{" in text:
+        raise UnreadableError("the only object is the model's reasoning, or a result", action=_ONE_CALL)
     if not found:
         raise UnreadableError("they are {}", text[:200])
     if len(found) > 1:
