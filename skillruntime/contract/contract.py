@@ -20,9 +20,11 @@ from skillruntime.contract.coercion.whole_numbers import with_whole_numbers
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
-from skillruntime.contract.envelopes import Call, calls_in, is_name_of
+from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
 from skillruntime.contract.explanation import explain
+from skillruntime.contract.parameters import may_have_swallowed, typed_parameters, with_swallowed
 from skillruntime.contract.plain_json import find_fault, is_plain_json
+from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.readings import Reading, Shapes, read_as_version
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.response import to_plain
@@ -230,7 +232,8 @@ class Contract:
             if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
                 parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
                 arguments = parsed.value if parsed else raw
-                if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
+                is_plain = type(arguments) is dict and not (parsed and parsed.rules)
+                if is_plain and self._fits(arguments) and not self._holds_more(arguments, parsed is not None):
                     return self._accepted(arguments, (), None, fill_defaults)
             if parsed is not None and not parsed.rules:
                 parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
@@ -333,12 +336,18 @@ class Contract:
     def _accepted(
         self, arguments: dict[str, Any], repairs: tuple[Repair, ...], migrated_from: str | None, fill_defaults: bool
     ) -> Accepted:
-        warnings: tuple[str, ...] = ()
         arguments, whole = with_whole_numbers(arguments, self.input)
         repairs += whole
+        warnings = tuple(
+            f"the parameter {each.path[1:]!r} held other parameters, which are passed on as such"
+            for each in repairs
+            if each.rule == "swallowed-parameter"
+        )
+        if not ENVELOPE_KEYS.isdisjoint(arguments) and not ENVELOPE_KEYS.isdisjoint(arguments.keys() - self._names):
+            warnings += tuple(f"the arguments look like a call of {call.name!r}" for call in calls_in(arguments)[:1])
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
             used = sorted(self._deprecated & arguments.keys())
-            warnings = tuple(f"the parameter {name!r} is deprecated" for name in used)
+            warnings += tuple(f"the parameter {name!r} is deprecated" for name in used)
         if fill_defaults and self._defaults:
             misspelt: list[tuple[str, str]] = []
             arguments = self._defaults.filled(arguments, misspelt)
@@ -350,7 +359,15 @@ class Contract:
 
     def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
         quoting = not self.input.may_hold_secrets
-        return parse_arguments(text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names)
+        return parse_arguments(
+            text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names, tool=self._tool
+        )
+
+    def _holds_more(self, arguments: dict[str, Any], is_text: bool) -> bool:
+        """Whether *arguments*, which fit, may be more than they seem: a call in a text, or swallowed parameters."""
+        if is_text and not ENVELOPE_KEYS.isdisjoint(arguments):
+            return True
+        return (is_text and len(arguments) == 1 and self._tool in arguments) or may_have_swallowed(arguments)
 
     def _accept_slowly(
         self,
@@ -376,18 +393,9 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
-        if isinstance(raw, str) and not {"text-around", "markdown-fence"}.isdisjoint(parsed.rules):
-            # As in arguments.py: its patterns take a fifth of the time of an import.
-            from skillruntime.contract.text_beside import called_name
-
-            self._check_tool(called_name(raw))
-        value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
+        check_tool(parsed.tool, self._tool)
+        value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str | bytes | bytearray))
         attempt = self._as_version(value, version, policy)
-        if "plus-sign" in parsed.rules and any(each.rule in _TEXTS for each in attempt.coerced.repairs):
-            raise SkillInputError(
-                "The arguments are not one JSON object: a number with a plus sign stands for a text",
-                suggested_action="Send the text in quotes, and a number without a plus sign",
-            )
         arguments = without_decimals(attempt.coerced.value)
         syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
         repairs = syntax + unwrapped + attempt.coerced.repairs
@@ -398,40 +406,32 @@ class Contract:
         )
         return replace(accepted, warnings=accepted.warnings + lost) if lost else accepted
 
-    def _unwrapped(self, value: Any) -> tuple[Any, tuple[Repair, ...]]:
-        """Return the arguments of the call that *value* is a provider's form of, with the repair; else *value*.
+    def _arguments(self, parsed: Parsed, policy: Policy, *, is_text: bool) -> tuple[Any, tuple[Repair, ...]]:
+        """Return the arguments that *parsed* is or is a call with, and the repairs that took.
 
         Raises:
-            SkillInputError: there are several calls, or the call is one of another tool.
+            SkillInputError: there are several calls, or the call is one of another tool, or parameters do not fit.
         """
-        if isinstance(value, dict) and (self._fits(value) or not self._names.isdisjoint(value)):
+        value, is_secret = parsed.value, self.input.may_hold_secrets
+        if parsed.strings is not None:
+            return typed_parameters(value, parsed.strings, self.input), ()
+        if not policy.repair:
             return value, ()
-        calls = calls_in(value)
-        if not calls and isinstance(value, dict) and len(value) == 1 and self._tool:
-            [(name, inside)] = value.items()  # {"get_weather": {...}}
-            calls = (
-                [Call(name, (name,), inside, value)]
-                if isinstance(inside, dict) and is_name_of(name, self._tool)
-                else []
+        repairs: tuple[Repair, ...] = ()
+        call = opened(value, self._tool, self._names, self._fits_call, is_text=is_text)
+        if call is not None:
+            value, repairs = call.arguments, (Repair("", "wrapper-object", call.sent, None, is_secret),)
+        if isinstance(value, dict) and may_have_swallowed(value):
+            sent = value
+            value, recovered = with_swallowed(value, self.input)
+            repairs += tuple(
+                Repair(format_pointer((name,)), "swallowed-parameter", sent[name], value[name], is_secret)
+                for name in recovered
             )
-        if not calls or not self._names.isdisjoint(calls[0].keys):
-            return value, ()
-        if len(calls) > 1:
-            raise SkillInputError(
-                f"The arguments are not one JSON object: there are {len(calls)} calls in one text",
-                suggested_action="Send one call at a time, each as exactly one JSON object",
-            )
-        self._check_tool(calls[0].name)
-        is_secret = self.input.may_hold_secrets
-        return calls[0].arguments, (Repair("", "wrapper-object", calls[0].sent, None, is_secret),)
+        return value, repairs
 
-    def _check_tool(self, name: str) -> None:
-        """Refuse arguments that were sent as those of the tool *name*, if that is another one."""
-        if name and self._tool and not is_name_of(name, self._tool):
-            raise SkillInputError(
-                f"The arguments are those of a call of {name!r}, and this is {self._tool!r}",
-                suggested_action=f"Call {name!r}, or send the arguments of {self._tool!r}",
-            )
+    def _fits_call(self, value: Any) -> bool:
+        return isinstance(value, dict) and self._fits(value)
 
     def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
         """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""
@@ -463,10 +463,6 @@ class Contract:
 
 def _is_of_depth(error: Exception) -> bool:
     return isinstance(error, RecursionError) or "Recursion limit" in str(error)
-
-
-# Rules of repair that make a text of a number.
-_TEXTS = frozenset({"number-for-text", "enum-value"})
 
 
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:
