@@ -159,8 +159,8 @@ def _sample_values(schema: Any) -> list[Any]:
     if not isinstance(schema, Mapping):
         return []
     if isinstance(schema.get("enum"), list):
-        return schema["enum"][:8]
-    samples = [schema["default"]] if "default" in schema else []
+        return list(schema["enum"][:8])
+    samples: list[Any] = [schema["default"]] if "default" in schema else []
     samples += schema["examples"] if isinstance(schema.get("examples"), list) else []
     match schema.get("type"):
         case "boolean":

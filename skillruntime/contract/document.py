@@ -103,8 +103,11 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
     """
     faults: list[str] = []
     _, schema = _form()
-    if not schema.is_valid(document):
-        faults += [error.message for error in explain(schema.violations(document), schema)]
+    try:
+        if not schema.is_valid(document):
+            faults += [error.message for error in explain(schema.violations(document), schema)]
+    except (ValueError, TypeError, RecursionError) as error:  # what is not JSON, or is nested too deep for an engine
+        return [f"the document cannot be read: {error}"]
     # The commonest mistake in a contract file: the input schema alone.
     if "input" not in document and "properties" in document:
         faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
