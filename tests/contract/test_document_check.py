@@ -1,4 +1,4 @@
-"""Contract documents are checked wholly: `skillruntime/contract/document.py` and its schema."""
+"""Contract documents are checked wholly: `skillruntime/contract/document_check.py` and its schema."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_no_name_is_suggested_under_which_a_migration_puts_another_value() -> No
 
 
 def test_what_a_migration_leaves_out_is_a_warning_that_names_it() -> None:
-    """An agent that asked for the way back is told that it did not get one."""
+    """An agent that asked for the way back reads that it did not get one."""
     document = two_versions(closed("to", to=TEXT, **{"return": TEXT}), closed("to", to=TEXT), {"drop": "/return"})
     contract = Contract.from_dict(document)
 
