@@ -324,8 +324,7 @@ class Contract:
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
-        # An engine passes by what it takes anyway: NaN, a set or a cycle, which are not JSON.
-        if not is_plain_json(arguments, self.input.levels):
+        if self.input.guarded and not is_plain_json(arguments, self.input.levels):
             return False
         schema = self._guide or self.input
         try:
@@ -338,11 +337,13 @@ class Contract:
     ) -> Accepted:
         arguments, whole = with_whole_numbers(arguments, self.input)
         repairs += whole
-        warnings = tuple(
-            f"the parameter {each.path[1:]!r} held other parameters, which are passed on as such"
-            for each in repairs
-            if each.rule == "swallowed-parameter"
-        )
+        warnings: tuple[str, ...] = ()
+        if repairs:
+            warnings = tuple(
+                f"the parameter {each.path[1:]!r} held other parameters, which are passed on as such"
+                for each in repairs
+                if each.rule == "swallowed-parameter"
+            )
         if not ENVELOPE_KEYS.isdisjoint(arguments) and not ENVELOPE_KEYS.isdisjoint(arguments.keys() - self._names):
             warnings += tuple(f"the arguments look like a call of {call.name!r}" for call in calls_in(arguments)[:1])
         if self._deprecated and not self._deprecated.isdisjoint(arguments):

@@ -41,11 +41,13 @@ class SchemaTooCostlyError(ValueError):
 class Bounds:
     """What measuring a schema shows.
 
-    ``levels`` is how deep a value may be nested, so that the engine, which calls itself for each level of a recursive
-    schema, does not run out of stack.
+    ``guarded`` is true where the schema has a place that takes anything, so that a value which is not JSON (NaN, a
+    cycle) would not be noticed by the engine. ``levels`` is how deep a value may be nested, so that the engine, which
+    calls itself for each level of a recursive schema, does not run out of stack.
     """
 
     references: References
+    guarded: bool
     is_recursive: bool = False
     levels: int = ANY_LEVELS
 
@@ -65,13 +67,14 @@ def measure(
             where = format_pointer(location)
             raise SchemaTooCostlyError(f"it changes its dialect at {where}; one document has one $schema")
     if not has_references:  # nothing is evaluated more often than it is written
-        return Bounds(references)
+        return Bounds(references, not _is_closed(references, ()))
     expansion = _Expansion(references)
     expansion.of((), 0)
     if not expansion.is_recursive:
-        return Bounds(references)
+        return Bounds(references, not _is_closed(references, ()))
     levels = STACK_BYTES // (LEVEL_BYTES + STEP_BYTES * expansion.longest)
-    return Bounds(references, True, levels)
+    # A recursive schema is always guarded: it would follow a cycle in the value without end.
+    return Bounds(references, True, True, levels)
 
 
 def _check_size(document: Any) -> bool:
@@ -148,3 +151,38 @@ class _Expansion:
         del self._open[location]
         self._known[location] = total
         return total
+
+
+def _is_closed(references: References, location: Location, seen: tuple[Location, ...] = ()) -> bool:
+    """Whether every value that the schema at *location* admits was examined by a keyword that knows null from NaN."""
+    schema = references.schema_at(location)
+    if not isinstance(schema, dict):
+        return schema is False
+    # Null and containers are where an engine may pass by a value that is not JSON without looking at it.
+    if "const" in schema:
+        return schema["const"] is not None and not isinstance(schema["const"], dict | list)
+    if isinstance(schema.get("enum"), list):
+        return all(value is not None and not isinstance(value, dict | list) for value in schema["enum"])
+    if not _REFERENCES.isdisjoint(schema):
+        targets = references.targets(location)
+        if len(targets) != 1 or targets[0] in seen:
+            return False
+        return _is_closed(references, targets[0], (*seen, targets[0]))
+    types = schema.get("type")
+    if isinstance(types, str) and types not in ("object", "array"):
+        return types != "null"
+    below = list(children(schema, location))
+    if types is None:
+        branches = [child for child in below if {"anyOf", "oneOf"} & set(child.location[-2:-1])]
+        return bool(branches) and all(_is_closed(references, child.location, seen) for child in branches)
+    types = types if isinstance(types, list) else [types]
+    members = [child for child in below if child.kind in ("name", "pattern", "rest")]
+    items = [child for child in below if child.kind in ("index", "items") and "contains" not in child.location[-1:]]
+    if "null" in types:
+        return False
+    if "object" in types and not any(child.kind == "rest" for child in members):
+        return False
+    if "array" in types and not any(child.kind == "items" and child.location[-1] == "items" for child in items):
+        return False
+    parts = (members if "object" in types else []) + (items if "array" in types else [])
+    return all(_is_closed(references, child.location, seen) for child in parts)

@@ -43,7 +43,7 @@ class Schema:
     """
 
     __slots__ = (
-        *("_checkers", "_engine", "_lister", "document", "is_valid", "may_hold_formats"),
+        *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_formats"),
         *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
     )
 
@@ -78,6 +78,7 @@ class Schema:
             dialect = _dialect_of(document, resources or {})
             bounds = measure(document, resources=resources, dialect=dialect, base=BASE)
             self.references = bounds.references
+            self.guarded = bounds.guarded
             self.levels = bounds.levels
             # The text is also the key under which an engine is kept, so that the same schema is compiled once.
             text = json.dumps(document, ensure_ascii=False)

@@ -29,7 +29,7 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
     {'n': 5, 'x': 5.0}
     """
-    if not schema.may_hold_integers:
+    if not schema.may_hold_integers or not _holds_whole_float(arguments):
         return arguments, ()
     found: list[tuple[Path, float]] = []
     pending: list[tuple[Path, Any]] = [((), arguments)]
@@ -49,6 +49,19 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
             edit.put(path, int(number))
             repairs.append(Repair(format_pointer(path), "whole-number", number, int(number)))
     return edit.value, tuple(repairs)
+
+
+def _holds_whole_float(arguments: dict[str, Any]) -> bool:
+    """Whether there is one at all: every valid call pays for this alone."""
+    pending: list[Any] = [arguments]
+    for part in pending:
+        members = part.values() if type(part) is dict else part
+        kinds = set(map(type, members))
+        if float in kinds and any(type(member) is float and member.is_integer() for member in members):
+            return True
+        if dict in kinds or list in kinds:
+            pending += [member for member in members if isinstance(member, (dict, list))]
+    return False
 
 
 def _is_integer_only(schema: Schema, arguments: dict[str, Any], path: Path) -> bool:
