@@ -55,12 +55,13 @@ def _holds_whole_float(arguments: dict[str, Any]) -> bool:
     """Whether there is one at all: every valid call pays for this alone."""
     pending: list[Any] = [arguments]
     for part in pending:
-        members = part.values() if type(part) is dict else part
-        kinds = set(map(type, members))
-        if float in kinds and any(type(member) is float and member.is_integer() for member in members):
-            return True
-        if dict in kinds or list in kinds:
-            pending += [member for member in members if isinstance(member, (dict, list))]
+        for member in part.values() if type(part) is dict else part:
+            kind = type(member)
+            if kind is float:
+                if member.is_integer():
+                    return True
+            elif kind is dict or kind is list:
+                pending.append(member)
     return False
 
 
