@@ -33,7 +33,7 @@ from typing import Any, Literal
 
 import jsonschema_rs
 
-from skillruntime.contract import Contract, is_same
+from skillruntime.contract import Contract
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 REFUSED = object()
@@ -58,6 +58,17 @@ class Case:
     def is_valid(self) -> bool:
         """Whether the call is valid as it was sent."""
         return self.category.startswith("valid")
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal: 5 equals 5.0, and ``true`` never equals 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return bool(one == other)
 
 
 def read_cases(path: Path) -> Iterator[Case]:
@@ -352,6 +363,28 @@ def codes(cases: list[Case]) -> dict[str, int]:
     )
 
 
+def rules_fired(paths: list[Path]) -> dict[str, dict[str, int]]:
+    """Return how often each rule of repair fires on the calls of each file, whatever they mean.
+
+    A line has a ``schema`` and the call as ``raw`` or ``payload``: a text or an object.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for path in paths:
+        fired: Counter[str] = Counter()
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            contract = _contract(json.dumps(record["schema"]))
+            sent = record["raw"] if "raw" in record else record["payload"]
+            try:
+                accepted = contract.accept(sent, fill_defaults=False, finish_reason=record.get("finish_reason", "stop"))
+            except SkillInputError:
+                fired["(refused)"] += 1
+                continue
+            fired.update({repair.rule for repair in accepted.repairs} or {"(as sent)"})
+        found[str(path)] = dict(fired.most_common())
+    return found
+
+
 def dropped(cases: list[Case]) -> dict[str, int]:
     """Return how the calls with an unknown key come out where the caller chose to drop such keys."""
     with_key = [case for case in cases if case.value_if_dropped is not REFUSED]
@@ -391,6 +424,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, help="a JSON Lines file of cases")
     parser.add_argument("--failures", action="store_true", help="show each case that we lose or mis-repair")
+    parser.add_argument("--rules", type=Path, nargs="*", default=[], help="more files to count the rules on")
     options = parser.parse_args()
     cases = list(read_cases(options.path))
     figures = {
@@ -418,7 +452,10 @@ def main() -> int:
         )
     truncated, drops = codes(cases), dropped(cases)
     print(f"truncated recognized: {truncated}; unknown keys dropped on request: {drops}", file=sys.stderr)
-    document = {"contenders": figures, "targets": TARGETS, "measured": measured, "met": met}
+    fired = rules_fired([options.path, *options.rules])
+    for path, counts in fired.items():
+        print(f"calls in which each rule fires, {path}: {counts}", file=sys.stderr)
+    document = {"rules": fired, "contenders": figures, "targets": TARGETS, "measured": measured, "met": met}
     print(json.dumps(document | {"truncated": truncated, "on_unknown_drop": drops}, indent=1))
     return 0 if all(met.values()) else 1
 

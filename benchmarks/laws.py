@@ -1,8 +1,9 @@
 """Run every law on many generated cases, and count them.
 
-Run: ``python benchmarks/laws.py [CASES] [--seed FIRST]``; by default 100,000 cases in all.
+Run: ``python benchmarks/laws.py [CASES] [--seed FIRST] [--schemas FILE]``; by default 100,000 cases in all.
 
-The laws of accepting (valid calls, single errors, cuts, anything) take generated schemas of every kind; those of
+The laws of accepting (valid calls, single errors, cuts, anything) take generated schemas of every kind, or the
+schemas of real tools in FILE (JSON Lines, each with a ``schema``), closed and open in turn; those of
 versions, migrations and compatibility are the hypothesis tests of their modules, at random.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -39,7 +41,7 @@ def hypothesis_laws() -> Iterator[tuple[str, Any]]:
                 yield key, test
 
 
-def run_accepting(wanted: int, seed: int) -> tuple[int, int]:
+def run_accepting(wanted: int, seed: int, schemas: list[dict[str, Any]]) -> tuple[int, int]:
     """Run the laws of accepting until *wanted* calls were tried; return how many were, and how many broke a law."""
     from tests.contract.generated import Case
     from tests.contract.laws import LAWS
@@ -48,7 +50,7 @@ def run_accepting(wanted: int, seed: int) -> tuple[int, int]:
     start = time.perf_counter()
     counts = dict.fromkeys((law.__name__ for law in LAWS), 0)
     while tried < wanted:
-        case = Case.of(seed)
+        case = Case.of(seed, schemas)
         for law in LAWS if case is not None else ():
             assert case is not None
             try:
@@ -94,8 +96,11 @@ def main() -> int:
     parser.add_argument("cases", type=int, nargs="?", default=100_000)
     parser.add_argument("--seed", type=int, default=100_000, help="the first seed of the laws of accepting")
     parser.add_argument("--accepting", action="store_true", help="only the laws of accepting")
+    parser.add_argument("--schemas", type=Path, help="a JSON Lines file with schemas of real tools")
     options = parser.parse_args()
-    ran, broken = run_accepting(options.cases if options.accepting else options.cases // 2, options.seed)
+    lines = options.schemas.read_text(encoding="utf-8").splitlines() if options.schemas else []
+    schemas = list({json.dumps(json.loads(line)["schema"]): json.loads(line)["schema"] for line in lines}.values())
+    ran, broken = run_accepting(options.cases if options.accepting else options.cases // 2, options.seed, schemas)
     if not options.accepting:
         more, failed = run_hypothesis(max(1, options.cases // 2 // max(1, sum(1 for _ in hypothesis_laws()))))
         ran, broken = ran + more, broken + failed

@@ -179,13 +179,19 @@ class SkillInputError(SkillRuntimeError):
         # 31.3 passes sentences, as its examples do; the library itself passes structured errors.
         self.errors: list[str] = list(errors) if errors is not None else [error.message for error in self.skill_errors]
 
+    def __str__(self) -> str:
+        """Return the message and the faults, so that a traceback states them."""
+        message = str(self.args[0])
+        faults = [each for each in self.errors if each not in message]
+        return f"{message}: {'; '.join(faults)}" if faults else message
+
     def to_errors(self) -> tuple[SkillError, ...]:
         """Return one error per offending parameter; where only sentences are known, one that lists them."""
         if self.skill_errors:
             return self.skill_errors
         # The envelope of 31.3's example: one error whose details list the sentences.
         details = self.details or ({"validation_errors": self.errors} if self.errors else None)
-        return (SkillError(self.code, str(self), self.recoverable, details, self.suggested_action),)
+        return (SkillError(self.code, str(self.args[0]), self.recoverable, details, self.suggested_action),)
 
     def to_response(self) -> dict[str, Any]:
         """Return the envelope of 31.4 as a dictionary."""

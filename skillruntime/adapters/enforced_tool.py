@@ -7,6 +7,7 @@ message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from typing import Any, get_type_hints
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, Tool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -24,7 +25,7 @@ from skillruntime.adapters.tool_call import PROOF, ainvoke, invoke, is_control_f
 from skillruntime.contract.annotation_schema import SchemaWriter
 from skillruntime.contract.coercion.policy import Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair
-from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.contract.contract import Accepted, Contract, Formats
 from skillruntime.contract.function_contract import to_skill_errors
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.response import SkillResponse
@@ -34,10 +35,12 @@ from skillruntime.runtime.error_responses import to_errors, unwrapped
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
 
 
-def enforce(tool: BaseTool, *, policy: str | None = None, host_injects: bool = False) -> EnforcedTool:
+def enforce(
+    tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate", host_injects: bool = False
+) -> EnforcedTool:
     """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
 
-    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``. An argument that is injected
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. An argument that is injected
     (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's ``ToolNode`` and not checked; in
     any other call the model may have sent it, so it counts as unknown. With *host_injects* it is taken from every call:
     for a loop of your own that sets it in each, whatever the model sent.
@@ -51,7 +54,7 @@ def enforce(tool: BaseTool, *, policy: str | None = None, host_injects: bool = F
             f"enforce takes one tool of LangChain; got {tool!r:.80}. Make a function one with "
             "langchain_core.tools.tool, or give it to SkillRuntime(functions=[...]), which enforces it already"
         )
-    return EnforcedTool(tool, policy=policy, host_injects=host_injects)
+    return EnforcedTool(tool, policy=policy, formats=formats, host_injects=host_injects)
 
 
 _COPIED = (
@@ -69,9 +72,11 @@ class EnforcedTool(BaseTool):
     _injected: frozenset[str] = PrivateAttr()
     _host_injects: bool = PrivateAttr()
 
-    def __init__(self, tool: BaseTool, *, policy: str | None = None, host_injects: bool = False) -> None:
+    def __init__(
+        self, tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate", host_injects: bool = False
+    ) -> None:
         register_checkpoint_types()
-        contract = _contract_of(tool)
+        contract = _contract_of(tool, formats)
         super().__init__(
             args_schema=tool.args_schema if tool.args_schema is not None else contract.to_dict()["input"],
             **{name: getattr(tool, name) for name in _COPIED},
@@ -120,7 +125,8 @@ class EnforcedTool(BaseTool):
             with _refused(error):
                 return super().run(_shown(given), *args, **kwargs)
         try:
-            result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
+            inner = _with_config(self._inner, accepted.arguments)
+            result = inner.run({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
             return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
@@ -134,7 +140,8 @@ class EnforcedTool(BaseTool):
             with _refused(error):
                 return await super().arun(_shown(given), *args, **kwargs)
         try:
-            result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
+            inner = _with_config(self._inner, accepted.arguments)
+            result = await inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
             return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
@@ -184,6 +191,10 @@ class EnforcedTool(BaseTool):
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
+        if isinstance(error, NotImplementedError) and self.func is None and self.coroutine is not None:
+            message = f"{self.name!r} runs in async code only: call it with ainvoke"
+            errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, message, recoverable=False)]
+            return to_tool_result(SkillResponse.failed(*errors), SkillResponse.to_json, self.name, tool_call_id)[0]
         errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
@@ -204,7 +215,7 @@ def _refused(error: SkillInputError) -> Iterator[None]:
 _ONE_TEXT = {"type": "object", "required": ["__arg1"], "properties": {"__arg1": {"title": "__arg1", "type": "string"}}}
 
 
-def _contract_of(tool: BaseTool) -> Contract:
+def _contract_of(tool: BaseTool, formats: Formats) -> Contract:
     visible = _ONE_TEXT if isinstance(tool, Tool) and tool.args_schema is None else tool.tool_call_schema
     if isinstance(visible, dict):
         schema = visible
@@ -217,7 +228,22 @@ def _contract_of(tool: BaseTool) -> Contract:
             # pydantic ignores what it does not know, which would hide a misspelt argument
             schema = {**schema, "additionalProperties": False}
     document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
-    return Contract.from_dict(document, name=tool.name)
+    return Contract.from_dict(document, name=tool.name, formats=formats)
+
+
+def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
+    """Return *tool* so that its function gets the argument ``config``, which LangChain takes for its own.
+
+    `StructuredTool` has a parameter of that name, so that the model's value never reaches the function.
+    """
+    if "config" not in arguments or not isinstance(tool, StructuredTool):
+        return tool
+    value, schema = arguments["config"], tool.args_schema
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        value = getattr(schema.model_validate(arguments), "config", value)
+    functions = {"func": tool.func, "coroutine": tool.coroutine}
+    given = {name: functools.partial(each, config=value) for name, each in functions.items() if each is not None}
+    return tool.model_copy(update=given)
 
 
 def _declared(contract: Contract) -> Mapping[str, Any]:

@@ -1,6 +1,5 @@
 from skillruntime.contract.coercion.coercion import Policy as Policy
 from skillruntime.contract.coercion.coercion import Repair as Repair
-from skillruntime.contract.coercion.scalars import is_same as is_same
 from skillruntime.contract.contract import Accepted as Accepted
 from skillruntime.contract.contract import Contract as Contract
 from skillruntime.contract.contract_lint import lint_contract as lint_contract

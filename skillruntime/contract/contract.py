@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
 from skillruntime.contract.coercion.subschemas import declared_properties
+from skillruntime.contract.coercion.whole_numbers import with_whole_numbers
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
-from skillruntime.contract.envelopes import Call, calls_in, is_name_of
+from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
 from skillruntime.contract.explanation import explain
+from skillruntime.contract.parameters import may_have_swallowed, typed_parameters, with_swallowed
 from skillruntime.contract.plain_json import find_fault, is_plain_json
-from skillruntime.contract.readings import Shapes, read_as_version
+from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.readings import Reading, Shapes, read_as_version
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.response import to_plain
 from skillruntime.contract.schema import Schema
@@ -31,7 +34,9 @@ from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputE
 if TYPE_CHECKING:
     from skillruntime.contract.migration.migration import Migration
 
-__all__ = ["Accepted", "Contract"]
+__all__ = ["Accepted", "Contract", "Formats"]
+
+Formats: TypeAlias = Literal["assert", "annotate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +65,35 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_is_prepared", "_names", "_shapes", "_tool"),
+        *(
+            "formats",
+            "policy",
+            "_document",
+            "_defaults",
+            "_guide",
+            "_deprecated",
+            "_is_prepared",
+            "_names",
+            "_shapes",
+            "_tool",
+        ),
     )
 
-    def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
+    def __init__(self, document: Mapping[str, Any], *, name: str = "", formats: Formats = "assert") -> None:
+        if formats not in ("assert", "annotate"):
+            raise ValueError(f"formats is {formats!r}; it is 'assert' or 'annotate'")
         faults = document_faults(document)
         if faults:
             label = f"contract {name or document.get('name') or ''}".rstrip()
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
-        self._read(document, name, Schema)
+        self._read(document, name, partial(Schema, assert_formats=formats == "assert"), formats)
         self._prepare()
 
-    def _read(self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema]) -> None:
+    def _read(
+        self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema], formats: Formats = "assert"
+    ) -> None:
         self._document = document
+        self.formats = formats
         self.name = name or str(document.get("name") or document.get("title") or "")
         tool = str(name or document.get("name") or "")
         self._tool = "" if tool == "contract" else tool  # what the command line calls a contract.json
@@ -95,19 +116,26 @@ class Contract:
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
         self._defaults = Defaults.of(self.input)
+        self._guide: Schema | None = None
+        if self.formats == "annotate" and self.input.may_hold_formats:
+            self._guide = self._schema(self._document.get("input", {"type": "object"}), "input")
         self._link_shapes()
         self._is_prepared = True
 
     @classmethod
-    def from_dict(cls, document: Any, *, name: str = "") -> Contract:
+    def from_dict(cls, document: Any, *, name: str = "", formats: Formats = "assert") -> Contract:
         """Return the contract that *document* writes, under *name* or else its own ``name`` or ``title``.
+
+        *formats* says what ``format`` in a schema means: ``"assert"`` refuses what is not of that form, as the contract
+        document does; ``"annotate"`` refuses nothing, as JSON Schema itself, and still guides repairs. The second is
+        for the schemas of others, whose authors may have meant either.
 
         Raises:
             InvalidSkillError: it is not a contract; ``details["faults"]`` lists all that is wrong.
         """
         if not isinstance(document, dict):
             raise InvalidSkillError(f"a contract must be a JSON object, got {type(document).__name__}")
-        return cls(document, name=name)
+        return cls(document, name=name, formats=formats)
 
     @classmethod
     def from_known_dict(cls, document: Mapping[str, Any], *, name: str = "") -> Contract:
@@ -148,7 +176,8 @@ class Contract:
         if len(self.migrations) > len(self._document.get("migrations", ())):
             raise TypeError(f"{self!r} cannot be pickled: with_migration added a function; add it in the other process")
         own = self._document.get("name") or self._document.get("title")
-        return partial(Contract, name="" if self.name == own else self.name), (dict(self._document),)
+        make = partial(Contract, name="" if self.name == own else self.name, formats=self.formats)
+        return make, (dict(self._document),)
 
     def with_migration(self, migration: Migration) -> Contract:
         """Return a contract that also takes the arguments that *migration* covers: the host's own function, say.
@@ -203,7 +232,8 @@ class Contract:
             if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
                 parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
                 arguments = parsed.value if parsed else raw
-                if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
+                is_plain = type(arguments) is dict and not (parsed and parsed.rules)
+                if is_plain and self._fits(arguments) and not self._holds_more(arguments, parsed is not None):
                     return self._accepted(arguments, (), None, fill_defaults)
             if parsed is not None and not parsed.rules:
                 parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
@@ -296,18 +326,29 @@ class Contract:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
         if self.input.guarded and not is_plain_json(arguments, self.input.levels):
             return False
+        schema = self._guide or self.input
         try:
-            return self.input.is_valid(arguments)
+            return schema.is_valid(arguments)
         except (ValueError, TypeError):
             return False
 
     def _accepted(
         self, arguments: dict[str, Any], repairs: tuple[Repair, ...], migrated_from: str | None, fill_defaults: bool
     ) -> Accepted:
+        arguments, whole = with_whole_numbers(arguments, self.input)
+        repairs += whole
         warnings: tuple[str, ...] = ()
+        if repairs:
+            warnings = tuple(
+                f"the parameter {each.path[1:]!r} held other parameters, which are passed on as such"
+                for each in repairs
+                if each.rule == "swallowed-parameter"
+            )
+        if not ENVELOPE_KEYS.isdisjoint(arguments) and not ENVELOPE_KEYS.isdisjoint(arguments.keys() - self._names):
+            warnings += tuple(f"the arguments look like a call of {call.name!r}" for call in calls_in(arguments)[:1])
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
             used = sorted(self._deprecated & arguments.keys())
-            warnings = tuple(f"the parameter {name!r} is deprecated" for name in used)
+            warnings += tuple(f"the parameter {name!r} is deprecated" for name in used)
         if fill_defaults and self._defaults:
             misspelt: list[tuple[str, str]] = []
             arguments = self._defaults.filled(arguments, misspelt)
@@ -319,7 +360,15 @@ class Contract:
 
     def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
         quoting = not self.input.may_hold_secrets
-        return parse_arguments(text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names)
+        return parse_arguments(
+            text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names, tool=self._tool
+        )
+
+    def _holds_more(self, arguments: dict[str, Any], is_text: bool) -> bool:
+        """Whether *arguments*, which fit, may be more than they seem: a call in a text, or swallowed parameters."""
+        if is_text and not ENVELOPE_KEYS.isdisjoint(arguments):
+            return True
+        return (is_text and len(arguments) == 1 and self._tool in arguments) or may_have_swallowed(arguments)
 
     def _accept_slowly(
         self,
@@ -345,57 +394,54 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
-        if isinstance(raw, str) and not {"text-around", "markdown-fence"}.isdisjoint(parsed.rules):
-            # As in arguments.py: its patterns take a fifth of the time of an import.
-            from skillruntime.contract.text_beside import called_name
-
-            self._check_tool(called_name(raw))
-        value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
-        attempt = read_as_version(self._shapes, value, version, policy)
-        if "plus-sign" in parsed.rules and any(each.rule in _TEXTS for each in attempt.coerced.repairs):
-            raise SkillInputError(
-                "The arguments are not one JSON object: a number with a plus sign stands for a text",
-                suggested_action="Send the text in quotes, and a number without a plus sign",
-            )
+        check_tool(parsed.tool, self._tool)
+        value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str | bytes | bytearray))
+        attempt = self._as_version(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
         syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
         repairs = syntax + unwrapped + attempt.coerced.repairs
-        return self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+        accepted = self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+        lost = tuple(
+            f"{place[1:]!r} of version {attempt.migrated_from} has no effect in version {self.version}"
+            for place in attempt.dropped
+        )
+        return replace(accepted, warnings=accepted.warnings + lost) if lost else accepted
 
-    def _unwrapped(self, value: Any) -> tuple[Any, tuple[Repair, ...]]:
-        """Return the arguments of the call that *value* is a provider's form of, with the repair; else *value*.
+    def _arguments(self, parsed: Parsed, policy: Policy, *, is_text: bool) -> tuple[Any, tuple[Repair, ...]]:
+        """Return the arguments that *parsed* is or is a call with, and the repairs that took.
 
         Raises:
-            SkillInputError: there are several calls, or the call is one of another tool.
+            SkillInputError: there are several calls, or the call is one of another tool, or parameters do not fit.
         """
-        if isinstance(value, dict) and (self._fits(value) or not self._names.isdisjoint(value)):
+        value, is_secret = parsed.value, self.input.may_hold_secrets
+        if parsed.strings is not None:
+            return typed_parameters(value, parsed.strings, self.input), ()
+        if not policy.repair:
             return value, ()
-        calls = calls_in(value)
-        if not calls and isinstance(value, dict) and len(value) == 1 and self._tool:
-            [(name, inside)] = value.items()  # {"get_weather": {...}}
-            calls = (
-                [Call(name, (name,), inside, value)]
-                if isinstance(inside, dict) and is_name_of(name, self._tool)
-                else []
+        repairs: tuple[Repair, ...] = ()
+        call = opened(value, self._tool, self._names, self._fits_call, is_text=is_text)
+        if call is not None:
+            value, repairs = call.arguments, (Repair("", "wrapper-object", call.sent, None, is_secret),)
+        if isinstance(value, dict) and may_have_swallowed(value):
+            sent = value
+            value, recovered = with_swallowed(value, self.input)
+            repairs += tuple(
+                Repair(format_pointer((name,)), "swallowed-parameter", sent[name], value[name], is_secret)
+                for name in recovered
             )
-        if not calls or not self._names.isdisjoint(calls[0].keys):
-            return value, ()
-        if len(calls) > 1:
-            raise SkillInputError(
-                f"The arguments are not one JSON object: there are {len(calls)} calls in one text",
-                suggested_action="Send one call at a time, each as exactly one JSON object",
-            )
-        self._check_tool(calls[0].name)
-        is_secret = self.input.may_hold_secrets
-        return calls[0].arguments, (Repair("", "wrapper-object", calls[0].sent, None, is_secret),)
+        return value, repairs
 
-    def _check_tool(self, name: str) -> None:
-        """Refuse arguments that were sent as those of the tool *name*, if that is another one."""
-        if name and self._tool and not is_name_of(name, self._tool):
-            raise SkillInputError(
-                f"The arguments are those of a call of {name!r}, and this is {self._tool!r}",
-                suggested_action=f"Call {name!r}, or send the arguments of {self._tool!r}",
-            )
+    def _fits_call(self, value: Any) -> bool:
+        return isinstance(value, dict) and self._fits(value)
+
+    def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
+        """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""
+        if self._guide is not None and policy.repair:
+            try:
+                return read_as_version(replace(self._shapes, current=self._guide), value, version, policy)
+            except SkillInputError:
+                pass
+        return read_as_version(self._shapes, value, version, policy)
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         match raw:
@@ -418,10 +464,6 @@ class Contract:
 
 def _is_of_depth(error: Exception) -> bool:
     return isinstance(error, RecursionError) or "Recursion limit" in str(error)
-
-
-# Rules of repair that make a text of a number.
-_TEXTS = frozenset({"number-for-text", "enum-value"})
 
 
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import SkillInputError, SkillRuntimeError
 
 __all__ = ["lint_contract"]
 
@@ -68,6 +71,10 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         if own and level.get("additionalProperties", True) is not False and "oneOf" not in level:
             hint = 'add "additionalProperties": false'
             yield advice("contract-open", f"undeclared parameters are let through{where}", hint)
+    for call, older, results in _ambiguous_calls(document):
+        hint = "rename a parameter whose meaning changes, so that a call without a version is of one version only"
+        message = f"{call} is a call of {older} too, with another result: {results}"
+        yield advice("contract-two-versions", message, hint)
     for name, parameter in _parameters(schema).items():
         yield from _parameter_findings(name, parameter, advice)
     for name, change, version in _changed_meanings(document, schema):
@@ -104,6 +111,69 @@ def _changed_meanings(document: Mapping[str, Any], schema: Mapping[str, Any]) ->
                 yield name, "unit changes", str(migration.get("to"))
             elif "default" in old and "default" in new and old["default"] != new["default"]:
                 yield name, "default changes", str(migration.get("to"))
+
+
+def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield, for each older version, one call that fits it and a newer one with different results, if one is found.
+
+    Calls are made of each parameter's own values: all members of an enum, both booleans, its default and examples.
+    """
+    if not document.get("migrations"):
+        return
+    from skillruntime.contract.contract import Contract
+    from skillruntime.contract.migration.migration import chain
+
+    try:
+        contract = Contract.from_dict(dict(document))
+    except SkillRuntimeError:  # `check_document` says what is wrong with it
+        return
+    for migration in contract.migrations:
+        older = str(migration.source)
+        for call in _calls(migration.accepts):
+            result = call
+            try:
+                for each in (migration, *chain(contract.migrations, migration.to)):
+                    result = each.apply(result)
+                newest = contract.accept(call)
+                as_older = contract.accept(result, version=contract.version).arguments
+            except SkillInputError:  # a call that is refused is not of two versions
+                continue
+            if newest.migrated_from != older and not is_same(newest.arguments, as_older):
+                yield json.dumps(call), older, f"{json.dumps(newest.arguments)} and {json.dumps(as_older)}"
+                break
+
+
+def _calls(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield calls that *schema* may take: what is required, with each value that a parameter may have."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping):
+        return
+    values = {name: _sample_values(each) for name, each in properties.items()}
+    least = {name: values[name][0] for name in schema.get("required", ()) if values.get(name)}
+    for name, samples in values.items():
+        for sample in samples:
+            yield {**least, name: sample}
+    # Two values in each other's places.
+    yield {name: samples[-1] for name, samples in values.items() if samples}
+
+
+def _sample_values(schema: Any) -> list[Any]:
+    if not isinstance(schema, Mapping):
+        return []
+    if isinstance(schema.get("enum"), list):
+        return list(schema["enum"][:8])
+    samples: list[Any] = [schema["default"]] if "default" in schema else []
+    samples += schema["examples"] if isinstance(schema.get("examples"), list) else []
+    match schema.get("type"):
+        case "boolean":
+            samples += [True, False]
+        case "integer" | "number":
+            samples += [schema.get("minimum", 1), schema.get("maximum", 7)]
+        case "string" if not samples:
+            samples += ["a", "b"]
+        case "array":
+            samples += [[each] for each in _sample_values(schema.get("items"))]
+    return samples
 
 
 def _parameter_findings(name: str, schema: Mapping[str, Any], advice: Any) -> Iterator[Diagnostic]:

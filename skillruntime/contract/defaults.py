@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.coercion.close_names import close_names
+from skillruntime.contract.coercion.keys import close_names
 from skillruntime.contract.coercion.subschemas import ABSENT, EACH_ALONE, default_at, in_place, property_locations
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema

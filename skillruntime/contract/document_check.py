@@ -1,22 +1,24 @@
 """Everything that is wrong with a contract document, at once, each with its place and what would be right.
 
-`Contract.from_dict` stops at what it cannot use; an author also wants to know of keys that nothing reads.
+`Contract.from_dict` stops at what it cannot use; an author also wants to know of keys that nothing reads and of
+keywords that check nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.document import contract_form, version_faults
 from skillruntime.contract.document_schema import CONTRACT_SCHEMA
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault
-from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.references import properties_of
+from skillruntime.contract.pointer import format_pointer, value_at
+from skillruntime.contract.references import children, properties_of
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.versions import Version
 from skillruntime.contract.violations import Violation
+from skillruntime.contract.wording import nearest
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -34,6 +36,7 @@ _SYNONYMS = {
     "output_schema": "output",
     "outputSchema": "output",
     "timeout": "run/timeout_seconds",
+    "timeout_ms": "run/timeout_seconds",
     "env": "requires/environment",
     "bins": "requires/commands",
     "binaries": "requires/commands",
@@ -45,6 +48,38 @@ _SYNONYMS = {
     "destructiveHint": "annotations/destructive",
     "openWorldHint": "annotations/open_world",
 }
+# Words of other schema languages for a keyword of JSON Schema.
+_KEYWORD_SYNONYMS = {
+    "min": "minimum",
+    "max": "maximum",
+    "choices": "enum",
+    "options": "enum",
+    "values": "enum",
+    "regex": "pattern",
+    "optional": "required, a list of names beside 'properties'",
+}
+# The keywords of all drafts whose value is not a schema, or that only describe (2020-12, core and validation).
+_KEYWORDS = frozenset(
+    {
+        *("type", "enum", "const", "format", "pattern", "default", "examples", "title", "description", "deprecated"),
+        *("readOnly", "writeOnly", "required", "multipleOf", "minimum", "maximum", "exclusiveMinimum"),
+        *("exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minContains"),
+        *("maxContains", "minProperties", "maxProperties", "dependentRequired", "contentEncoding"),
+        *("contentMediaType", "id", "nullable", "example", "discriminator", "xml", "externalDocs"),
+        *("allOf", "anyOf", "oneOf", "if", "then", "else", "not", "properties", "patternProperties"),
+        *("additionalProperties", "unevaluatedProperties", "propertyNames", "prefixItems", "items"),
+        *("additionalItems", "contains", "unevaluatedItems", "dependentSchemas", "dependencies", "definitions"),
+        "contentSchema",
+    }
+)
+_BOUNDS = (
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minContains", "maxContains"),
+)
+_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 
 
 def check_document(document: Any, *, path: str) -> list[Diagnostic]:
@@ -60,20 +95,17 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
     try:
         if (find_fault(document, 100) or "").startswith("nested"):  # no contract that a person writes has ten levels
             raise RecursionError
-        found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
+        found = [*_fields(document, path), *_requirements(document, path), *_parts(document, path)]
     except (ValueError, RecursionError):  # a value that an engine cannot read is nested too deep as well
         return [Diagnostic("contract-value", Severity.ERROR, path, "the document is nested too deep to be checked")]
     if not any(each.severity is Severity.ERROR for each in found):
-        try:  # what only compiling its schemas can show
-            Contract.from_dict(document)
-        except InvalidSkillError as error:
-            found.append(Diagnostic("contract-value", Severity.ERROR, path, str(error)))
+        found += _refusal(document, path)  # what only compiling the whole can show
     return sorted(found, key=lambda each: each.severity is not Severity.ERROR)
 
 
 def _fields(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
     """Yield the keys that nothing reads, and the values of a wrong type."""
-    schema = Schema(CONTRACT_SCHEMA)
+    schema, _ = contract_form()
     others: list[Violation] = []
     for violation in schema.violations(document):
         if violation.keyword == "additionalProperties":
@@ -86,6 +118,8 @@ def _fields(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
         action = (error.suggested_action or "").replace("Send ", "write ", 1)
         hint = action[:1].lower() + action[1:] or None
         yield Diagnostic("contract-value", Severity.ERROR, path, error.message, hint=hint)
+    for message in version_faults(document):
+        yield Diagnostic("contract-value", Severity.ERROR, path, message)
 
 
 def _unknown(name: str, violation: Violation, document: dict[str, Any], path: str) -> Diagnostic:
@@ -95,15 +129,13 @@ def _unknown(name: str, violation: Violation, document: dict[str, Any], path: st
     place = _place_of(name, where, document)
     if place is not None:
         return Diagnostic("contract-misplaced", Severity.ERROR, path, f"{shown} {place}")
-    import difflib  # only for names that do not fit
-
-    close = difflib.get_close_matches(name, known, 1, cutoff=0.75)
+    message = f"{shown} is not a field of a contract"
+    close = nearest(name, known, cutoff=0.75)
     if close:
-        message = f"{shown} is not a field of a contract"
-        return Diagnostic("contract-unknown", Severity.ERROR, path, message, hint=f"did you mean {close[0]!r}?")
+        return Diagnostic("contract-unknown", Severity.ERROR, path, message, hint=f"did you mean {close!r}?")
     # A warning: a newer version of this library may know the key, and the contract works without it.
     hint = f"leave it out, or call it 'x-{name}'; known here: {', '.join(map(str, known))}"
-    return Diagnostic("contract-unknown", Severity.WARNING, path, f"{shown} is not a field of a contract", hint=hint)
+    return Diagnostic("contract-unknown", Severity.WARNING, path, message, hint=hint)
 
 
 def _place_of(name: str, where: str, document: dict[str, Any]) -> str | None:
@@ -124,14 +156,19 @@ def _place_of(name: str, where: str, document: dict[str, Any]) -> str | None:
     return None
 
 
-def _version(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
-    version = document.get("version")
-    if not isinstance(version, str):
-        return
-    try:
-        Version.parse(version)
-    except ValueError as error:
-        yield Diagnostic("contract-value", Severity.ERROR, path, f"/version: {error}")
+def _requirements(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
+    """Yield the packages that are not written as requirements."""
+    packages = properties_of(document, "requires").get("packages", ())
+    if isinstance(packages, str):
+        packages = packages.split()
+    from packaging.requirements import InvalidRequirement, Requirement  # only to check a document
+
+    for index, each in enumerate(packages if isinstance(packages, list) else ()):
+        try:
+            Requirement(str(each))
+        except InvalidRequirement:
+            message = f"/requires/packages/{index}: {str(each)[:60]!r} is not a requirement"
+            yield Diagnostic("contract-value", Severity.ERROR, path, message, hint="write one such as 'pypdf>=5'")
 
 
 def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
@@ -140,72 +177,93 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
     for key in ("input", "output"):
         if not isinstance(document.get(key), dict | bool):
             continue
-        yield from _bare_parameters(key, document[key], path)
+        faults = list(_keywords(document[key], f"/{key}", path))
+        yield from faults
         try:
             contract = Contract.from_dict({**around, key: document[key]}, name=key)
         except InvalidSkillError as error:
             yield Diagnostic("contract-schema", Severity.ERROR, path, str(error).removeprefix(f"{key}: "))
             continue
         compiled = contract.input if key == "input" else contract.output
-        if compiled is not None and _is_empty(compiled.document):
+        is_reported = any(each.rule == "contract-impossible" for each in faults)
+        if compiled is not None and not is_reported and _is_empty(compiled.document):
             message = f"/{key}: no value fits this schema, so every call fails"
             hint = "look for a required property that is not declared, or bounds that exclude each other"
             yield Diagnostic("contract-impossible", Severity.ERROR, path, message, hint=hint)
-        elif compiled is not None and key == "input":
-            yield from _defaults(compiled, path)
-    migrations = document.get("migrations")
-    if isinstance(migrations, list):
-        yield from _migrations(migrations, document, around, path)
+        elif compiled is not None:
+            yield from _values(compiled, f"/{key}", path)
+    if isinstance(document.get("migrations"), list):
+        version = {"version": document["version"]} if isinstance(document.get("version"), str) else {}
+        for fault in _refusal({**around, **version, "migrations": document["migrations"]}, path):
+            # Faults of the document's form are reported by the schema already.
+            if "/migrations/" not in fault.message:
+                yield Diagnostic("contract-migration", Severity.ERROR, path, fault.message)
 
 
-def _bare_parameters(key: str, schema: Any, path: str) -> Iterator[Diagnostic]:
-    """Yield the parameters that are written straight under ``input``: as unknown keywords, they would check nothing."""
-    if not isinstance(schema, dict) or "properties" in schema:
-        return
-    for name, declared in schema.items():
-        if isinstance(declared, str) and declared in _TYPES and name not in _TEXTS:
-            message = f'/{key}/{name} belongs under \'properties\', as {{"type": "{declared}"}}'
-            yield Diagnostic("contract-misplaced", Severity.ERROR, path, message)
-        if name in _SCHEMA_KEYWORDS or name.startswith(("$", "x-")) or not isinstance(declared, dict):
-            continue
-        if "type" in declared or "enum" in declared:
-            message = f"/{key}/{name} belongs under 'properties'"
-            yield Diagnostic("contract-misplaced", Severity.ERROR, path, message)
-
-
-_TYPES = ("string", "integer", "number", "boolean", "array", "object")
-# Keywords whose value may be any text, so also the name of a type.
-_TEXTS = ("type", "title", "description", "format", "pattern", "default", "const")
-
-# Keywords whose value is an object: a schema (2020-12, core, section 10; draft-07, 6.5), or any value.
-_SCHEMA_KEYWORDS = (
-    *("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains"),
-    *("patternProperties", "propertyNames", "dependentSchemas", "dependencies", "definitions", "contentSchema"),
-    *("not", "if", "then", "else", "default", "const", "discriminator"),
-)
-
-
-def _defaults(schema: Schema, path: str) -> Iterator[Diagnostic]:
-    """Yield the defaults that do not fit their own parameter: filled in, they would make a valid call fail."""
-    for name, declared in properties_of(schema.document).items():
-        if not isinstance(declared, dict) or "default" not in declared:
-            continue
-        for error in explain(schema.violations(declared["default"], ("properties", name)))[:1]:
-            message = f"/input/properties/{name}/default: {error.message}"
-            yield Diagnostic("contract-default", Severity.ERROR, path, message)
-
-
-def _migrations(
-    migrations: list[Any], document: dict[str, Any], around: dict[str, Any], path: str
-) -> Iterator[Diagnostic]:
-    version = {"version": document["version"]} if isinstance(document.get("version"), str) else {}
+def _refusal(document: dict[str, Any], path: str) -> list[Diagnostic]:
+    """Return the error by which a contract of *document* is refused, if it is."""
     try:
-        Contract.from_dict({**around, **version, "migrations": migrations})
+        Contract.from_dict(document)
     except InvalidSkillError as error:
-        faults = (error.details or {}).get("faults", [])
-        # Faults of a migration carry their place; those of the document's form are reported by the schema already.
-        if not faults or any(isinstance(fault, Mapping) for fault in faults):
-            yield Diagnostic("contract-migration", Severity.ERROR, path, str(error))
+        return [Diagnostic("contract-value", Severity.ERROR, path, str(error))]
+    return []
+
+
+def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
+    """Yield the keywords of *schema*, at any depth, that check nothing because they are misspelt, and empty ranges."""
+    pending: list[tuple[Any, tuple[str | int, ...]]] = [(schema, ())]
+    while pending:
+        part, location = pending.pop(0)
+        if not isinstance(part, dict):
+            continue
+        here = where + format_pointer(location)
+        for name, value in part.items():
+            problem = None if name in _KEYWORDS or name.startswith(("$", "x-")) else _keyword_problem(name, value, part)
+            if problem:
+                yield Diagnostic(problem[0], Severity.ERROR, path, f"{here}/{name} {problem[1]}", hint=problem[2])
+        for low, high in _BOUNDS:
+            least, most = part.get(low), part.get(high)
+            if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+                message = f"{here}: {low} {least} is above {high} {most}"
+                yield Diagnostic("contract-impossible", Severity.ERROR, path, message)
+        pending += [(child.schema, child.location) for child in children(part, location)]
+
+
+def _keyword_problem(name: str, value: Any, schema: dict[str, Any]) -> tuple[str, str, str | None] | None:
+    """Return the rule, the sentence and the hint for a member of a *schema* that is not a keyword, if it is a fault."""
+    # Parameters that are written straight into the schema.
+    if "properties" not in schema and isinstance(value, str) and value in _TYPES:
+        return "contract-misplaced", f'belongs under \'properties\', as {{"type": "{value}"}}', None
+    meant = _KEYWORD_SYNONYMS.get(name) or nearest(name, sorted(_KEYWORDS), cutoff=0.8)
+    is_parameter = isinstance(value, dict) and not value.keys().isdisjoint(("type", "enum"))
+    if "properties" not in schema and is_parameter and name != "item":
+        return "contract-misplaced", "belongs under 'properties'", None
+    if meant is None:
+        return None
+    return "contract-keyword", "is not a keyword of JSON Schema, and checks nothing", f"did you mean {meant!r}?"
+
+
+def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
+    """Yield the defaults and examples that do not fit: a default would make a valid call fail, an example misleads."""
+    pending: list[tuple[str | int, ...]] = [()]
+    while pending:
+        location = pending.pop(0)
+        part = value_at(schema.document, location)
+        if not isinstance(part, dict):
+            continue
+        values = [("default", part["default"])] if "default" in part else []
+        examples = part.get("examples")
+        values += [
+            (f"examples/{index}", each) for index, each in enumerate(examples if isinstance(examples, list) else ())
+        ]
+        for name, value in values:
+            # `default: null` of a parameter that is not nullable means that there is none.
+            wrong = [] if name == "default" and value is None else schema.violations(value, location)
+            for error in explain(wrong)[:1]:
+                rule = "contract-default" if name == "default" else "contract-example"
+                message = f"{where}{format_pointer(location)}/{name}: {error.message}"
+                yield Diagnostic(rule, Severity.ERROR, path, message)
+        pending += [child.location for child in children(part, location)]
 
 
 def _is_usable(key: str, value: Any) -> bool:

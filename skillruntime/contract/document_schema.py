@@ -131,7 +131,6 @@ _POLICY = {
                 "repair": _flag("Whether to repair at all. Default: true."),
                 "on_unknown": {"enum": ["refuse", "drop"], "description": "Default: refuse."},
                 "more_words": _flag("Read 'on', 'y', 'n/a' and the like as booleans and null. Default: false."),
-                "mend": _flag("The old name of 'repair'."),
             },
             "additionalProperties": False,
         },

@@ -1,57 +1,54 @@
 """Take calls out of the forms in which providers send them: ``{"name": ..., "arguments": {...}}`` and its relatives.
 
 Models repeat the form that their API uses around the arguments: OpenAI's ``tool_calls``, Gemini's ``functionCall``,
-Anthropic's ``tool_use``, the ``tool_uses`` of parallel calls. Only what says nothing beside the call is such a form.
+Anthropic's ``tool_use``, the ``tool_uses`` of parallel calls. Such a form is a call and never its arguments, unless the
+schema declares both of its keys.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.arguments import CALL_MARK, fail
+from skillruntime.contract.arguments import fail, several_calls
 from skillruntime.contract.coercion.keys import wrapped
-from skillruntime.contract.lenient_json import LenientParser
 from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, is_name_of
+from skillruntime.errors import SkillInputError
 
-__all__ = ["Call", "calls_in", "is_name_of", "split_calls"]
+__all__ = ["ENVELOPE_KEYS", "Call", "calls_in", "check_tool", "opened", "split_calls"]
 
-# The key of the tool's name: OpenAI, Anthropic and Gemini write `name`, ReAct `action`, parallel calls
-# `recipient_name`.
-_NAMES = frozenset({"name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name"})
-# The key of the arguments: `arguments` (OpenAI), `input` (Anthropic), `args` (Gemini, LangChain), `action_input`
-# (ReAct).
-_ARGUMENTS = frozenset(
-    {
-        *("arguments", "parameters", "args", "input", "params", "kwargs"),
-        *("tool_input", "toolInput", "action_input", "tool_args", "tool_arguments"),
-    }
-)
 _ONE = frozenset({"function", "functionCall", "function_call", "toolCall", "tool_call", "toolUse", "tool_use"})
 _SEVERAL = frozenset({"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"})
+ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
 _KINDS = frozenset({"function", "function_call", "tool_use", "tool_call", "toolUse", "toolCall", "object"})
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the name of its tool, the keys at the outermost level, its arguments, and the call as it was sent."""
+    """One call: its tool's name, its arguments, the keys that make it a call, all its keys, and what was sent."""
 
     name: str
-    keys: Collection[str]
     arguments: Any
+    form: Collection[str]
+    keys: Collection[str]
     sent: dict[str, Any]
 
 
-def calls_in(value: Any) -> list[Call]:
+def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
     """Return the calls that *value* is the provider's form of; none if it is not such a form, or says more than that.
+
+    *declared* parameters beside the arguments, which they lack, are members of them that were written a level too high.
 
     >>> [(call.name, call.arguments) for call in calls_in({"functionCall": {"name": "f", "args": {"n": 1}}})]
     [('f', {'n': 1})]
     >>> calls_in({"name": "Bob", "age": 5}), calls_in({"name": "f", "arguments": {}, "city": "Paris"})
     ([], [])
+    >>> calls_in({"name": "f", "arguments": {}, "city": "Paris"}, {"city"})[0].arguments
+    {'city': 'Paris'}
     """
     if isinstance(value, list):
         found = [calls_in(each) for each in value]
@@ -59,14 +56,76 @@ def calls_in(value: Any) -> list[Call]:
     if not isinstance(value, dict):
         return []
     several = [key for key in value if key in _SEVERAL]
-    if len(several) == 1 and isinstance(value[several[0]], list) and _says_nothing(value, several[0]):
-        return [Call(call.name, value.keys(), call.arguments, call.sent) for call in calls_in(value[several[0]])]
+    if len(several) == 1 and isinstance(value[several[0]], list) and not _beside(value, several[0]):
+        return [
+            Call(call.name, call.arguments, several, value.keys(), call.sent) for call in calls_in(value[several[0]])
+        ]
     one = [key for key in value if key in _ONE and isinstance(value[key], dict)]
-    if len(one) == 1 and _says_nothing(value, one[0]):
-        inside = _plain_call(value[one[0]])
-        return [Call(inside.name, value.keys(), inside.arguments, value)] if inside else []
-    call = _plain_call(value)
+    if len(one) == 1 and not _beside(value, one[0]):
+        inside = _plain_call(value[one[0]], ())
+        return [Call(inside.name, inside.arguments, one, value.keys(), value)] if inside else []
+    call = _plain_call(value, declared)
     return [call] if call else []
+
+
+def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None:
+    # Exactly one of each: with two names or two inputs the form is another one.
+    names = [key for key in value if key in NAME_KEYS and isinstance(value[key], str)]
+    inputs = [key for key in value if key in ARGUMENT_KEYS]
+    if len(names) != 1 or len(inputs) != 1 or not _IDENTIFIER.fullmatch(value[names[0]]):
+        return None
+    arguments = wrapped(value[inputs[0]])
+    if not isinstance(arguments, dict):
+        return None
+    spilled = _beside(value, names[0], inputs[0])
+    if not all(key in declared and key not in arguments for key in spilled):
+        return None
+    arguments = {**arguments, **{key: value[key] for key in spilled}}
+    return Call(value[names[0]], arguments, (names[0], inputs[0]), value.keys() - spilled, value)
+
+
+def opened(
+    value: Any, tool: str, declared: Collection[str], fits: Callable[[Any], bool], *, is_text: bool
+) -> Call | None:
+    """Return the one call that *value* is the form of; ``None`` where it is the arguments themselves.
+
+    *tool* is the contract's own name, or empty, *declared* are its parameters. A mapping (not *is_text*) that *fits*
+    is the arguments, whatever its form.
+
+    Raises:
+        SkillInputError: there are several calls, or the call is one of another tool.
+    """
+    calls = calls_in(value, declared)
+    if not calls and isinstance(value, dict) and len(value) == 1 and tool:
+        [(name, inside)] = value.items()  # {"get_weather": {...}}
+        if isinstance(inside, dict) and is_name_of(name, tool):
+            calls = [Call(name, inside, (name,), (name,), value)]
+    if not calls or all(key in declared for key in calls[0].form) or (not is_text and fits(value)):
+        return None
+    if len(calls) > 1:
+        raise several_calls(len(calls))
+    call = calls[0]
+    # A key of the form that is a parameter may be meant as that: only the tool's own name decides.
+    if any(key in declared for key in call.keys):
+        if not tool and not fits(value):
+            return None  # nor can that name be known: what does not fit is left to the repairs of keys
+        if not (tool and is_name_of(call.name, tool) and fits(call.arguments)):
+            raise SkillInputError(
+                f"The arguments may be those of a call of {call.name!r}, or the parameters themselves",
+                suggested_action="Send the parameters alone, as one JSON object",
+            )
+        return call
+    check_tool(call.name, tool)
+    return call
+
+
+def check_tool(name: str, tool: str) -> None:
+    """Refuse arguments that were sent as those of the tool *name*, if *tool* is another one."""
+    if name and tool and not is_name_of(name, tool):
+        raise SkillInputError(
+            f"The arguments are those of a call of {name!r}, and this is {tool!r}",
+            suggested_action=f"Call {name!r}, or send the arguments of {tool!r}",
+        )
 
 
 def split_calls(text: str) -> list[dict[str, Any]]:
@@ -88,17 +147,16 @@ def split_calls(text: str) -> list[dict[str, Any]]:
     """
     if not isinstance(text, str):
         raise TypeError(f"split_calls takes the text of a model; got {text!r:.80}")
+    from skillruntime.contract.call_forms import calls_of_text  # as in arguments.py: its patterns take time to compile
+
     calls: list[dict[str, Any]] = []
-    position, failure = 0, None
+    failure: UnreadableError | None = None
     try:
-        while (start := text.find("{", position)) >= 0:
-            between = CALL_MARK.sub("", text[position:start]).strip(" \t\r\n,;[`")
-            if calls and between:
-                raise UnreadableError("between two objects there is {}", between)
-            parser = LenientParser(text, start)
-            found = parser.object(0)
-            calls += [call.sent for call in calls_in(found)] or [found]
-            position = parser.position
+        for found in calls_of_text(text):
+            if found.between:
+                raise UnreadableError("between two objects there is {}", found.between)
+            value = {"name": found.name, "arguments": found.value} if found.name else found.value
+            calls += [call.sent for call in calls_in(value)] or [value]
         if not calls:
             raise UnreadableError("they are {}", text[:200])
     except UnreadableError as error:
@@ -108,21 +166,9 @@ def split_calls(text: str) -> list[dict[str, Any]]:
     return calls
 
 
-def _plain_call(value: dict[str, Any]) -> Call | None:
-    # Exactly one of each: with two names or two inputs the form is another one.
-    names = [key for key in value if key in _NAMES and isinstance(value[key], str)]
-    inputs = [key for key in value if key in _ARGUMENTS]
-    if len(names) != 1 or len(inputs) != 1 or not _says_nothing(value, names[0], inputs[0]):
-        return None
-    arguments = wrapped(value[inputs[0]])
-    if not isinstance(arguments, dict) or not _IDENTIFIER.fullmatch(value[names[0]]):
-        return None
-    return Call(value[names[0]], value.keys(), arguments, value)
-
-
-def _says_nothing(value: dict[str, Any], *besides: str) -> bool:
-    """Whether all members of *value* but *besides* only number the call or name its kind."""
-    return all(_is_mark(key, said) for key, said in value.items() if key not in besides)
+def _beside(value: dict[str, Any], *form: str) -> set[str]:
+    """Return the keys of *value* but *form* that say more than the number of the call or its kind."""
+    return {key for key, said in value.items() if key not in form and not _is_mark(key, said)}
 
 
 def _is_mark(key: str, said: Any) -> bool:
@@ -139,23 +185,3 @@ def _is_mark(key: str, said: Any) -> bool:
         case "content" | "refusal":
             return said in (None, "", [])
     return False
-
-
-def is_name_of(name: str, tool: str) -> bool:
-    """Whether a model that writes *name* means *tool*: prefixes of an API and the style of writing do not matter.
-
-    >>> is_name_of("functions.get_weather:0", "get-weather"), is_name_of("get_news", "get_weather")
-    (True, False)
-    >>> is_name_of("pdf_processing_extract", "pdf-processing/extract"), is_name_of("extract", "pdf-processing/extract")
-    (True, True)
-    """
-    # Kimi numbers its calls: `functions.get_weather:0`.
-    name = re.sub(r":\d+$", "", name)
-    return _letters(name) == _letters(tool) or _letters(_PARTS.split(name)[-1]) == _letters(_PARTS.split(tool)[-1])
-
-
-_PARTS = re.compile(r"[./:]|__")
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]", "", text).casefold()

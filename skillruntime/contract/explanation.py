@@ -16,9 +16,9 @@ from skillruntime.contract.coercion.keys import may_wrap
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     in_place,
-    is_hidden,
     property_locations,
     subschemas,
+    without_secrets,
 )
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References, properties_of
@@ -27,10 +27,10 @@ from skillruntime.contract.violations import Violation
 from skillruntime.contract.wording import (
     FORMAT_OF_PATTERN,
     MAX_LISTED,
-    MAX_QUOTED,
     format_name,
     in_words,
     listed,
+    nearest,
     part_of,
     quoted,
     shortened,
@@ -51,7 +51,6 @@ MAX_ERRORS = 12
 MAX_TOKENS = 74
 MAX_NAME = 60
 MAX_POINTER = 80
-MAX_COMPARED = 60
 # Each branch takes about 20 µs to list, so that 300 of them take 6 ms.
 MAX_BRANCHES = 300
 
@@ -175,7 +174,7 @@ class _Explainer:
         if wanted:
             action += f": {wanted}"
         # The name that was sent instead is the likeliest cause.
-        near = _nearest(name, [key for key in present if key not in properties])
+        near = nearest(name, [key for key in present if key not in properties])
         if near and not self.hides_names(violation.path):
             action += f" (you sent {quoted(near)})"
         shown_path = self.shown(violation.path)
@@ -186,7 +185,7 @@ class _Explainer:
     def unknown(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
         present = violation.value if isinstance(violation.value, dict) else {}
-        near = _nearest(name, [known for known in properties if known not in present]) or _nearest(name, properties)
+        near = nearest(name, [known for known in properties if known not in present]) or nearest(name, properties)
         if near:
             action = f"Did you mean {quoted(near)}?"
         elif may_wrap(name) and isinstance(present.get(name), dict) and not self.hides_names(violation.path):
@@ -227,9 +226,8 @@ class _Explainer:
         return tuple(shown)
 
     def quoted(self, path: Path, value: Any) -> str:
-        if self.may_hide and value is not None and is_hidden(self.references, path, value):
-            return _SECRET
-        return quoted(value)
+        shown = without_secrets(self.references, path, value) if self.may_hide else value
+        return _SECRET if shown == _SECRET else quoted(shown)
 
 
 def _locations(violation: Violation) -> list[Path | None]:
@@ -264,15 +262,6 @@ def _tokens(value: Any) -> int:
 
 
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-
-
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of *names* that is most like *name*, whatever its case."""
-    import difflib  # only for names that do not fit
-
-    folded = {known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]}
-    near = difflib.get_close_matches(name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=0.6)
-    return folded[near[0]] if near else None
 
 
 def _fault(violation: Violation, is_secret: bool) -> str:
@@ -336,7 +325,7 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
             if isinstance(value, str) and _names_several(value, schema["enum"]):
                 return "Send one of them"
             near = (
-                _nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
+                nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
             )
             # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
             is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)

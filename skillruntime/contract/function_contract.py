@@ -62,7 +62,8 @@ def document_of_function(function: Callable[..., Any], *, name: str = "", versio
 
     Types come from the annotations, descriptions from the docstring (Google, NumPy and Sphinx forms), from
     ``Annotated[..., "text"]`` or from pydantic's ``Field``, defaults from the signature. ``self``, ``cls`` and the
-    call's context are left out. If the only parameter is a model, its fields are the arguments.
+    call's context are left out. If the only parameter is a model, its fields are the arguments; so they are if
+    *function* is itself a model, a dataclass or a TypedDict.
 
     >>> def search(query: str, limit: int = 5) -> list[str]:
     ...     '''Search the notes.
@@ -76,6 +77,9 @@ def document_of_function(function: Callable[..., Any], *, name: str = "", versio
     Raises:
         InvalidSkillError: an annotation has no JSON Schema, or the function takes ``*args`` or is a generator.
     """
+    if is_model(function):
+        document = {**document_of_model(function), **({"version": version} if version else {})}
+        return {**document, "name": name} if name else document
     return TypedFunction.of(function).document(name=name, version=version)
 
 

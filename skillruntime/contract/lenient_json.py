@@ -13,19 +13,18 @@ from typing import Any
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.strict_json import UnreadableError, integer, literal, unique_members
 
-__all__ = ["LenientParser", "has_unclear_escape", "is_cut", "unescaped"]
+__all__ = ["LenientParser", "has_unclear_escape", "is_cut"]
 
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
 # Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
 _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
+# A string whose quotes alone were escaped: `{"query": \"foo\"}`.
+_ESCAPED_STRING = re.compile(r'\\"(?P<inside>[^"\\\x00-\x1f]*)\\"')
 # JSON5 and JSONC have the first and the last form, Python and YAML the second.
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-# JSON5 and Python also write `.5` and `+5`. A string cannot be made of the latter: `{"phone": +491234}` would lose its
-# sign, so the contract refuses what was read under this rule and became one.
-_LOOSE_NUMBER = re.compile(r"[-+]?\.\d+(?![\w.])|\+(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 # `7 // 2` is an expression of Python and not a comment; models write both.
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
@@ -40,7 +39,6 @@ _PLAIN = {
     "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
     "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
 }
-_WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _LITERALS |= {"TRUE": True, "FALSE": False, "NULL": None}  # as SQL and spreadsheets write them
 # RFC 8259, section 7, and `\'`, which JavaScript and Python write inside their strings.
@@ -52,8 +50,10 @@ _PLAIN_BACKSLASHES = re.compile(
     r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
 )
 _OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
-# A member on the next line, with no comma before it: between two whole lines nothing else can be missing.
-_NEXT_MEMBER = re.compile(r"""[ \t\r]*\n\s*"[^"\\\n]*"[ \t]*:""")
+# `{name": "x"}`: the first quote of a key is missing, as some fine-tuned models write it.
+_SECOND_QUOTE = re.compile(r'"(?=\s*:)')
+# Where an object in the marks of Hermes ends: a brace that is missing here is missing at the end.
+_END_OF_CALL = "</tool_call>"
 # Escapes that may be none, in a string in single quotes. Python's `repr` writes neither `\b` nor `\f`, so these are
 # of a pattern; the others may be those of a path: behind a drive letter, dots or `\\server`, or in the name of a file.
 _UNCLEAR_ESCAPE = re.compile(
@@ -63,12 +63,12 @@ _UNCLEAR_ESCAPE = re.compile(
     r"""|^[\w.-]+(?:\\{1,2}[\w.-]+)*\\[nrt]\w[\w-]*(?:\\{1,2}[\w.-]+)*\.[A-Za-z]\w{0,4}$"""
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SOLID = frozenset("\"',:{}[]()0123456789-+.tfnTFN")
-_SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
+_SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
+_SEPARATORS = frozenset(" \t\r\n,:]})/#\\")
 
 
 _IN_NUMBER = "end in a number, which may not be whole"
-_DOUBLE = "Send the arguments as JSON, each backslash of a text written twice"
+_DOUBLE = "Write each backslash of a text as \\\\, or a path with /"
 
 
 class LenientParser:
@@ -110,16 +110,9 @@ class LenientParser:
     def peek(self, inside: str) -> str:
         """Return the next character that is neither space nor comment; the end of the text is a cut."""
         self.space()
-        if self.position >= len(self.text):
+        if self.is_at_end():
             raise UnreadableError(f"end {inside}", cut=True)
         return self.text[self.position]
-
-    def is_wide(self, mark: str) -> bool:
-        """Whether the next character is *mark* in full width, as it is typed among Chinese and Japanese."""
-        found = _WIDE.get(self.text[self.position]) == mark
-        if found:
-            self.note("full-width-punctuation")
-        return found
 
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
@@ -137,6 +130,10 @@ class LenientParser:
                 return self.array(depth, ")")
             case '"' | "'" | "\u201c" | "\u2018":
                 return self.string()
+            case "\\" if match := _ESCAPED_STRING.match(self.text, self.position):
+                self.position = match.end()
+                self.note("escaped-quote")
+                return match["inside"]
             case _:
                 return self.scalar()
 
@@ -150,46 +147,35 @@ class LenientParser:
                     self.note("trailing-comma")
                 break
             key = self.string() if character in _PLAIN else self.bare_key()
-            if self.peek("after a key") != ":" and not self.is_wide(":"):
+            if self.peek("after a key") != ":":
                 raise UnreadableError("expected a colon, got {}", self.rest())
             self.position += 1
             value = self.value(depth + 1)
-            end = self.position
             pairs.append((key, value))
             self.space()
             # Only the outermost brace: how many of several missing ones belong where is a guess.
-            if self.position >= len(self.text) and depth == 0 and self.may_close and self.closed_itself(value):
+            if depth == 0 and self.may_close and self.is_at_end() and self.closed_itself(value):
                 self.note("unclosed-object")
                 return unique_members(pairs)
             character = self.peek("inside an object")
             if character == "}":
                 break
-            if _NEXT_MEMBER.match(self.text, end):
-                self.note("missing-comma")
-                continue
-            if character != "," and not self.is_wide(","):
+            if character != ",":
                 raise UnreadableError("expected a comma, got {}", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
-            self.second_comma()
         self.position += 1
         return unique_members(pairs)
 
-    def second_comma(self) -> None:
-        """Skip a second comma between two members: no member can be missing there, for it would have a key."""
-        self.space()
-        if self.text.startswith(",", self.position):
-            self.position += 1
-            if self.peek("after a comma") not in _PLAIN:
-                raise UnreadableError("expected a key in quotes, got {}", self.rest())
-            self.note("trailing-comma")
+    def is_at_end(self) -> bool:
+        return self.position >= len(self.text) or self.text.startswith(_END_OF_CALL, self.position)
 
     def closed_itself(self, value: Any) -> bool:
         """Whether *value*, the last of the text, ended with a mark of its own: a number may go on.
 
         In ``"Paris}"`` the missing brace may be the one in the string, also where more brackets follow.
         """
-        tail = self.text.rstrip().rstrip("}] \t\r\n")
+        tail = self.text[: self.position].rstrip("}] \t\r\n")
         if tail[-1:] in ('"', "'", "\u201d", "\u2019") and tail[-2:-1] in ("}", "]"):
             return False
         return value is None or isinstance(value, str | bool | list | dict)
@@ -205,7 +191,7 @@ class LenientParser:
                 break
             items.append(self.value(depth + 1))
             character = self.peek("between the items of an array")
-            comma = character == "," or self.is_wide(",")
+            comma = character == ","
             if comma:
                 self.position += 1
             elif character != closing:
@@ -224,6 +210,8 @@ class LenientParser:
         if match is None or match[0] in _LITERALS:
             raise UnreadableError("expected a key in quotes, got {}", self.rest())
         self.position = match.end()
+        if quote := _SECOND_QUOTE.match(self.text, self.position):
+            self.position = quote.end()
         self.note("unquoted-key")
         return match[0]
 
@@ -261,7 +249,7 @@ class LenientParser:
             raise UnreadableError("the backslashes in {} may be escapes or not", inside, action=_DOUBLE)
         following = self.text[self.position : self.position + 1]
         # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends is unknown.
-        if following and following not in _SEPARATORS:
+        if following not in _SEPARATORS and not self.is_at_end():
             raise UnreadableError("after a string comes {}", self.rest())
         return self.paired("".join(parts))
 
@@ -292,7 +280,7 @@ class LenientParser:
                 return chr(int(digits, 16))
             except (ValueError, OverflowError):
                 pass
-        raise UnreadableError(f"\\{character} is not an escape of JSON")
+        raise UnreadableError(f"\\{character} is not an escape of JSON", action=_DOUBLE)
 
     def paired(self, text: str) -> str:
         """Join the two halves that an escaped character beyond U+FFFF is written as."""
@@ -302,8 +290,6 @@ class LenientParser:
         return text
 
     def scalar(self) -> Any:
-        if match := _LOOSE_NUMBER.match(self.text, self.position):
-            return self.loose_number(match[0])
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
             if _UNFINISHED_NUMBER.fullmatch(self.text, self.position):
@@ -320,7 +306,7 @@ class LenientParser:
             # `tru` at the end of the text is a cut, `tru` inside it a word that means nothing.
             if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
                 raise UnreadableError("end inside a literal", cut=True)
-        if self.text[self.position :] in ("-", "+"):
+        if self.text[self.position :] == "-":
             raise UnreadableError(_IN_NUMBER, cut=True)
         raise UnreadableError("expected a value, got {}", self.rest())
 
@@ -331,17 +317,6 @@ class LenientParser:
             raise UnreadableError(_IN_NUMBER, cut=True)
         if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
             raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
-
-    def loose_number(self, text: str) -> int | float | Decimal:
-        """Return the number of *text*, which JSON would write with a zero before its point."""
-        self.position += len(text)
-        self.end_of_number()
-        if text[0] == "+":
-            self.note("plus-sign")
-        if "." in text[:2]:
-            self.note("loose-number")
-            text = text.replace(".", "0.")
-        return self.number(text.removeprefix("+"))
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
@@ -383,16 +358,3 @@ def is_cut(text: str) -> bool:
         elif not opened or opened.pop() + match[0] not in ("[]", "{}"):
             return False
     return bool(opened)
-
-
-def unescaped(text: str) -> str | None:
-    """Return *text* with its escapes resolved, as in a string of JSON or Python; ``None`` if one is not an escape.
-
-    >>> unescaped("say \\\\x41"), unescaped("C:\\\\qux") is None
-    ('say A', True)
-    """
-    parser = LenientParser("'" + re.sub(r"(?<!\\)((?:\\\\)*)'", r"\1\'", text) + "'")
-    try:
-        return parser.string()
-    except UnreadableError:
-        return None

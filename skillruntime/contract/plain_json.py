@@ -99,33 +99,37 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
             is_writable = True
         if len(path) > levels:
             return _TOO_DEEP
-        below: list[tuple[Any, Path]] = []
-        match part:
-            case None | bool():
-                continue
-            case str():
-                if not part.isascii() and not is_unicode(part):
-                    return f"half of a surrogate pair at {_where(path)}"
-            case int():
-                if part.bit_length() > MAX_BITS:
-                    return f"a number of thousands of digits at {_where(path)}"
-            case float() | Decimal():
-                if not math.isfinite(part):
-                    name = "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
-                    return f"{name} at {_where(path)}, which JSON cannot express"
-            case dict():
-                for key, member in part.items():
-                    if not isinstance(key, str):
-                        return f"the key {key!r}, which is not a string, at {_where(path)}"
-                    if not key.isascii() and not is_unicode(key):
-                        return f"half of a surrogate pair in a key at {_where(path)}"
-                    below.append((member, (*path, key)))
-            case list() | tuple():
-                below += ((item, (*path, index)) for index, item in enumerate(part))
-            case _:
-                return f"a {type(part).__name__} at {_where(path)}"
-        pending += reversed(below)  # in the order of the value, for the first fault is the one that is reported
+        fault = _scalar_fault(part, path)
+        if fault is not None:
+            return fault
+        members = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list | tuple) else ()
+        # In the order of the value, for the first fault is the one that is reported.
+        pending += [(member, (*path, key)) for key, member in members][::-1]
     return None
+
+
+def _scalar_fault(part: Any, path: Path) -> str | None:
+    """Return what is wrong with *part* itself, or with its keys; its members are looked at later."""
+    match part:
+        case None | bool() | list() | tuple():
+            return None
+        case str():
+            fault = None if part.isascii() or is_unicode(part) else "half of a surrogate pair"
+        case int():
+            fault = "a number of thousands of digits" if part.bit_length() > MAX_BITS else None
+        case float() | Decimal():
+            name = "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
+            return None if math.isfinite(part) else f"{name} at {_where(path)}, which JSON cannot express"
+        case dict():
+            for key in part:
+                if not isinstance(key, str):
+                    return f"the key {key!r}, which is not a string, at {_where(path)}"
+                if not key.isascii() and not is_unicode(key):
+                    return f"half of a surrogate pair in a key at {_where(path)}"
+            return None
+        case _:
+            fault = f"a {type(part).__name__}"
+    return None if fault is None else f"{fault} at {_where(path)}"
 
 
 def _is_ordinary(parts: Iterable[Any], levels: int) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
-from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.coercion.scalars import is_same, pieces
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import type_name
@@ -60,11 +60,15 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Arguments brought to the current shape; ``sent`` are their keys in the shape that they were read by."""
+    """Arguments brought to the current shape.
+
+    ``sent`` are their keys in the shape that they were read by; ``dropped`` the places of what a migration left out.
+    """
 
     coerced: Coerced
     migrated_from: str | None = None
     sent: frozenset[str] = frozenset()
+    dropped: tuple[str, ...] = ()
 
 
 def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy: Policy) -> Reading:
@@ -78,6 +82,10 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):
             return _of_old_caller(shapes, arguments, index, policy)
+    formal = _formally_repaired(shapes, arguments, policy) if newest_first and policy.repair else None
+    if formal is not None:
+        reading = read_as_version(shapes, formal.value, None, policy)
+        return replace(reading, coerced=replace(reading.coerced, repairs=formal.repairs + reading.coerced.repairs))
     attempts: list[Reading] = []
     refusal: SkillInputError | None = None
     # The current shape first: most callers are current, and among old ones the newest are the likeliest.
@@ -95,6 +103,23 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
         if not is_same(attempt.coerced.value, attempts[0].coerced.value):
             raise _unclear_version(shapes, attempts[0])
     return attempts[0]
+
+
+def _formally_repaired(shapes: Shapes, arguments: Any, policy: Policy) -> Coerced | None:
+    """Return *arguments* in the form of the newest shape that they need only a wrapper taken off or quotes to fit.
+
+    Then they are read as the same call without the wrapper or the quotes is, whatever version that is of.
+    """
+    for shape in (shapes.current, *(shapes.older[index] for index in shapes.starts)):
+        coerced = None if shape is None else coerce(arguments, shape, policy, reserved=shapes.reserved)
+        if coerced is None or not coerced.fits or not coerced.repairs:
+            continue
+        first = coerced.repairs[0]
+        if first.rule == "wrapper-object" and not first.path:
+            return Coerced(first.after, (first,))
+        if all(repair.rule in _FORMAL for repair in coerced.repairs):
+            return coerced
+    return None
 
 
 def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -> Reading:
@@ -138,6 +163,11 @@ def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) ->
         if isinstance(text, str) and text.strip(" '\"`\n")[:1] in ("[", "{", "("):
             kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
             if kinds and kinds <= {"array", "object"} and not _describes_text(shape.references, (name,)):
+                return True
+        # "AI, space" may be two topics of a newer caller, or one of an older one.
+        if isinstance(text, str) and len(pieces(text)) > 1:
+            kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
+            if kinds == {"array"} and not _describes_text(shape.references, (name,)):
                 return True
     return False
 
@@ -207,6 +237,7 @@ def _along(
     repairs: tuple[Repair, ...] = ()
     value = arguments
     sent: frozenset[str] | None = None
+    dropped: tuple[str, ...] = ()
     if start is not None:
         from skillruntime.contract.migration.migration import chain
 
@@ -220,17 +251,21 @@ def _along(
                 sent = frozenset(value) if sent is None else sent
             if not may_hold_containers and isinstance(value, dict):
                 migration.check_texts(value, _described_texts(value, shape))
+            dropped += migration.dropped(value)
             value = migration.apply(value)
     coerced = _coerced(shapes, value, shapes.current, policy)
     sent = frozenset(coerced.value) if sent is None else sent
     source = None if start is None else str(shapes.migrations[start].source)
-    return Reading(replace(coerced, repairs=repairs + coerced.repairs), source, sent)
+    return Reading(replace(coerced, repairs=repairs + coerced.repairs), source, sent, dropped)
 
 
 def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
     coerced = coerce(arguments, shape, policy, reserved=shapes.reserved)
     if not coerced.fits:
-        raise SkillInputError("Input validation failed", skill_errors=explain(coerced.violations, shape))
+        errors = explain(coerced.violations, shape)
+        if shape is shapes.current and shapes.migrations:
+            errors = [_without_conversion(shapes, error) for error in errors]
+        raise SkillInputError("Input validation failed", skill_errors=errors)
     if not isinstance(coerced.value, dict):
         kind = type(coerced.value).__name__
         error = SkillError(ErrorCode.INVALID_INPUT, f"the arguments are a {kind}, not an object", True)
@@ -238,6 +273,25 @@ def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> C
     return coerced
 
 
+def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
+    """Return *error* without the suggestion of a name under which a migration puts another value.
+
+    450.00 sent as ``max_price_cents`` because ``max_price`` was refused would be 4.50.
+    """
+    name = str((error.details or {}).get("path", ""))[1:]
+    for index in shapes.starts:
+        shape, migration = shapes.older[index], shapes.migrations[index]
+        if shape is not None and name in declared_properties(shape.references, [()]) and migration.converts:
+            action = (
+                f"{name!r} is of version {migration.source}: send what version {shapes.version} describes, converted, "
+                "or state the version"
+            )
+            return replace(error, suggested_action=action)
+    return error
+
+
+# Rules of repair by which a value stays what it is, in another form.
+_FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
 # Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
 

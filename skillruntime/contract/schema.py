@@ -43,8 +43,8 @@ class Schema:
     """
 
     __slots__ = (
-        *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_secrets"),
-        *("levels", "references", "where"),
+        *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_formats"),
+        *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
     )
 
     document: Mapping[str, Any] | bool
@@ -83,6 +83,8 @@ class Schema:
             # The text is also the key under which an engine is kept, so that the same schema is compiled once.
             text = json.dumps(document, ensure_ascii=False)
             self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
+            self.may_hold_formats = '"format"' in text
+            self.may_hold_integers = '"integer"' in text
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:

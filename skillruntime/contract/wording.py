@@ -12,10 +12,11 @@ from typing import Any
 
 __all__ = [
     *("FORMAT_OF_PATTERN", "MAX_LISTED", "MAX_QUOTED", "WIDER", "format_name", "in_words", "listed", "part_of"),
-    *("quoted", "shortened", "type_names"),
+    *("nearest", "quoted", "shortened", "type_names"),
 ]
 
 MAX_QUOTED = 40
+MAX_COMPARED = 80
 MAX_ITEMS = 5
 MAX_LISTED = 72
 MAX_SCHEMA = 48
@@ -106,6 +107,19 @@ _FORMAT_NAMES = {
     "uuid": "UUID",
 }
 _FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
+
+
+def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the one of *names* that is most like *name*, whatever its case; none that is less like it than *cutoff*.
+
+    >>> nearest("maxlength", ["maxItems", "maxLength"]), nearest("colour", ["size"])
+    ('maxLength', None)
+    """
+    import difflib  # only for names that do not fit
+
+    folded = {known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]}
+    near = difflib.get_close_matches(name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=cutoff)
+    return folded[near[0]] if near else None
 
 
 def part_of(schema: Any) -> Any:

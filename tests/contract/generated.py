@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -101,6 +101,7 @@ def make_schema(random: Random, depth: int = 0) -> dict[str, Any]:
     kinds = ["scalar"] * 6 + ["enum"] * 2
     if depth < 3:
         kinds += ["array", "array", "arrays", "object", "object", "map", "union", "union", "reference", "tuple"]
+        kinds += ["optional", "or list"]
     match random.choice(kinds):
         case "scalar":
             return copy.deepcopy(random.choice(SCALARS))
@@ -121,6 +122,13 @@ def make_schema(random: Random, depth: int = 0) -> dict[str, Any]:
         case "union":
             branches = [make_schema(random, depth + 1) for _ in range(random.randint(2, 3))]
             return {random.choice(["anyOf", "anyOf", "oneOf"]): branches}
+        case "optional":
+            return {"anyOf": [make_schema(random, depth + 1), {"type": "null"}]}
+        case "or list":
+            item: dict[str, Any] = random.choice([{"type": "string"}, {"type": "integer"}, {"enum": ["a", "b", "x y"]}])
+            other = copy.deepcopy(random.choice([*SCALARS, {"type": "object"}, {"enum": ["all", "none"]}]))
+            branches = [{"type": "array", "items": item}, other, *random.choice([[], [{"type": "null"}]])]
+            return {"anyOf": random.sample(branches, len(branches))}
         case "tuple":
             places = [make_schema(random, depth + 2) for _ in range(random.randint(1, 3))]
             return {"type": "array", "prefixItems": places, "items": random.choice([False, {"type": "string"}])}
@@ -296,10 +304,19 @@ class Case:
     value: dict[str, Any]
 
     @classmethod
-    def of(cls, seed: int) -> Case | None:
-        """Return the case of *seed*; ``None`` where no value was found that fits the schema."""
+    def of(cls, seed: int, schemas: Sequence[dict[str, Any]] = ()) -> Case | None:
+        """Return the case of *seed*, by one of *schemas* where there are any; ``None`` where no value was found.
+
+        A schema of somebody else may be closed, or left open as it was.
+        """
         random = Random(seed)
         schema = {**make_object(random), "$defs": DEFINITIONS}
+        if schemas:
+            schema = copy.deepcopy(random.choice(schemas))
+            if random.random() < 0.5:
+                schema.pop("additionalProperties", None)
+        if not schema.get("properties"):
+            return None
         is_valid = jsonschema_rs.validator_for(schema, validate_formats=True).is_valid
         for _ in range(20):
             value = make_value(random, schema, DEFINITIONS)

@@ -13,6 +13,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import SkillInputError
 from tests.contract.generated import Case
+from tests.contract.templates import FORMS
 
 ERRORS_PER_CASE = 8
 _ESCAPED = re.compile(r"\\+u([0-9a-f]{4})")
@@ -100,11 +101,71 @@ def only_our_errors_come_out(case: Case) -> int:
     return count
 
 
+def calls_in_a_template_are_whole_or_refused(case: Case) -> int:
+    """In each model's form, with prose or reasoning around it: the original, or nothing; another tool's call never."""
+    contract, random = Contract.from_dict({"input": case.schema}, name=TOOL), Random(case.seed + 3)
+    count = 0
+    for form, render in FORMS.items():
+        for name, value in ((TOOL, case.value), (OTHER, case.value), (TOOL, _opened(case))):
+            text = random.choice(AROUND).replace("CALL", render(name, value))
+            count += 1
+            try:
+                accepted = contract.accept(text, fill_defaults=False)
+            except SkillInputError:
+                continue
+            assert name == TOOL, (form, text, accepted)
+            assert is_same(accepted.arguments, value), (form, text, accepted)
+    return count
+
+
+def envelopes_are_calls_and_not_arguments(case: Case) -> int:
+    """A provider's form in a text, also where the schema takes any key: the call of this tool, or nothing."""
+    open_schema = {key: value for key, value in case.schema.items() if key != "additionalProperties"}
+    count = 0
+    for schema in (case.schema, open_schema):
+        contract = Contract.from_dict({"input": schema}, name=TOOL)
+        for name in (TOOL, OTHER, f"mcp__server__{TOOL}"):
+            for sent in _envelopes(name, case.value):
+                count += 1
+                try:
+                    accepted = contract.accept(json.dumps(sent), fill_defaults=False)
+                except SkillInputError:
+                    continue
+                assert name != OTHER, (sent, accepted)
+                assert is_same(accepted.arguments, case.value), (sent, accepted)
+    return count
+
+
+TOOL, OTHER = "find_it", "send_it"
+AROUND = ("CALL", "CALL\n", "I look it up.\n\nCALL", "<think>\nMaybe {x}.\n</think>\n\nCALL", "CALL<|im_end|>")
+
+
+def _opened(case: Case) -> dict[str, Any]:
+    """Return the value of *case* with a name beside it, where its schema takes any."""
+    if "additionalProperties" in case.schema:
+        return case.value
+    return {**case.value, "remark": "a <b> & c", "more": [1, {"x": "y"}]}
+
+
+def _envelopes(name: str, value: dict[str, Any]) -> list[Any]:
+    return [
+        {"name": name, "arguments": value},
+        {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps(value)}},
+        {"tool_calls": [{"function": {"name": name, "arguments": value}}]},
+        {"functionCall": {"name": name, "args": value}},
+        {"type": "tool_use", "id": "toolu_1", "name": name, "input": value},
+        {"recipient_name": f"functions.{name}", "parameters": value},
+        {"action": name, "action_input": value},
+    ]
+
+
 LAWS: tuple[Callable[[Case], int], ...] = (
     valid_calls_come_back_untouched,
     single_errors_are_undone_or_refused,
     cut_calls_are_refused_or_whole,
     only_our_errors_come_out,
+    calls_in_a_template_are_whole_or_refused,
+    envelopes_are_calls_and_not_arguments,
 )
 
 
@@ -137,7 +198,8 @@ def _check_scalars(case: Case, sent: Any, result: Any) -> None:
             bare = scalar.replace("\\", "")  # the backslashes of a string in a string are gone
             assert scalar in whole or bare in whole.replace("\\", ""), scalar
         elif isinstance(scalar, bool) or scalar is None:
-            assert str(scalar).casefold() in whole.casefold() or scalar in (0, 1), scalar
+            is_written = str(scalar).casefold() in whole.casefold() or written in whole
+            assert is_written or scalar in (0, 1), scalar
         else:
             numbers = [number_in(text, whole=False) for text in texts] + [number_in(text, whole=True) for text in texts]
             assert scalar in numbers or str(scalar) in whole, scalar

@@ -78,7 +78,7 @@ def test_a_value_too_large_to_repair_is_refused_at_once() -> None:
 def test_a_policy_is_a_name_or_a_record_of_switches() -> None:
     """An unknown name or switch is an error of the host, said at once."""
     assert policy_named("strict") is STRICT
-    assert policy_named({"mend": True}) == SAFE
+    assert policy_named({"repair": True}) == SAFE
     for wrong in ("bold", {"on_unkown": "drop"}, {"on_unknown": "keep"}):
         with pytest.raises(ValueError, match=r"policy|on_unknown"):
             policy_named(wrong)

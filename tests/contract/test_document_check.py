@@ -79,6 +79,68 @@ def test_a_schema_that_no_value_fits_is_an_error(schema: dict[str, Any]) -> None
     assert finding.rule in ("contract-impossible", "contract-schema")
 
 
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "integer", "min": 3}, "'minimum'"),
+        ({"type": "string", "maxlength": 3}, "'maxLength'"),
+        ({"type": "string", "choices": ["a"]}, "'enum'"),
+        ({"type": "string", "values": ["a"]}, "'enum'"),
+        ({"type": "string", "optional": True}, "required, a list"),
+        ({"type": "array", "item": {"type": "string"}}, "'items'"),
+        ({"type": "string", "regex": "^a"}, "'pattern'"),
+        ({"type": "object", "propertys": {"a": {}}}, "'properties'"),
+        ({"type": "string", "requird": True}, "'required'"),
+    ],
+    ids=str,
+)
+def test_a_misspelt_keyword_is_an_error_that_names_the_one_meant(schema: dict[str, Any], expected: str) -> None:
+    """It would check nothing; at any depth."""
+    for place, input_schema in (
+        ("/input/properties/p", {"properties": {"p": schema}}),
+        ("/input/properties/l/items/anyOf/1", {"properties": {"l": {"items": {"anyOf": [{}, schema]}}}}),
+    ):
+        (finding,) = check_document({"input": input_schema}, path="contract.json")
+        assert (finding.rule, finding.severity) == ("contract-keyword", Severity.ERROR)
+        assert finding.message.startswith(place)
+        assert (finding.hint or "").replace('"', "").startswith("did you mean " + expected)
+
+
+def test_what_looks_like_a_keyword_where_there_is_none_is_not_one() -> None:
+    """The name of a property, the members of an enum and of a default, and a word of the author's own."""
+    properties = {
+        "min": {"enum": [{"choices": 1}]},
+        "values": {"default": {"regex": 1}},
+        "o": {"x-min": 3, "unit": "m"},
+    }
+
+    assert messages({"input": {"properties": properties}}) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (
+            {"input": {"properties": {"n": {"type": "integer", "examples": [5, "five"]}}}},
+            '/input/properties/n/examples/1: "five" is not an integer',
+        ),
+        (
+            {"output": {"items": {"properties": {"n": {"type": "integer", "default": "five"}}}}},
+            '/output/items/properties/n/default: "five" is not an integer',
+        ),
+        (
+            {"input": {"properties": {"n": {"minimum": 5, "maximum": 3}}}},
+            "/input/properties/n: minimum 5 is above maximum 3",
+        ),
+        ({"requires": {"packages": ["pypdf>=5", "not a package!"]}}, "/requires/packages/1: 'not a package!' is not"),
+        ({"run": {"timeout_ms": 500}}, "/run/timeout_ms is called 'timeout_seconds' in a contract"),
+    ],
+)
+def test_values_that_the_schema_itself_refuses_are_errors(document: Any, expected: str) -> None:
+    """Examples, defaults at any depth, empty ranges, requirements."""
+    assert messages(document)[0].startswith(expected)
+
+
 def test_a_default_must_fit_its_own_parameter() -> None:
     """Filled in, it would make a valid call fail."""
     schema = {"type": "object", "properties": {"limit": {"type": "integer", "default": "five"}}}

@@ -112,6 +112,58 @@ def test_a_declared_key_is_a_parameter_and_not_the_form_of_a_call(schema: Any, s
     assert_outcome(schema, sent, expected)
 
 
+OPEN = {"type": "object", "properties": {"city": TEXT, "days": INTEGER}}
+OF_BOTH = closed("name", name=TEXT, arguments={"type": "object"})
+OF_ONE = {"type": "object", "properties": {"name": TEXT, "age": INTEGER}}
+ALICE = {"name": "Alice", "age": 5}
+
+
+@pytest.mark.parametrize("sent", ONE_CALL[:-1], ids=str)
+def test_a_call_in_a_text_is_opened_also_where_the_schema_takes_any_key(sent: Any) -> None:
+    """The envelope fits an open schema as it is, and is none of its arguments."""
+    text = json.dumps(sent)
+
+    assert Contract.from_dict({"input": OPEN}, name="get_weather").accept(text).arguments == CITY
+    assert Contract.from_dict({"input": OPEN}).accept(text).arguments == CITY
+    with pytest.raises(SkillInputError, match="this is 'send_mail'"):
+        Contract.from_dict({"input": OPEN}, name="send_mail").accept(text)
+
+
+def test_a_mapping_that_fits_passes_with_a_warning() -> None:
+    """A host that sends a mapping has taken the call apart; a valid call is not touched."""
+    sent = {"name": "get_weather", "arguments": CITY}
+
+    accepted = Contract.from_dict({"input": OPEN}, name="get_weather").accept(sent)
+
+    assert accepted.arguments is sent
+    assert accepted.warnings == ("the arguments look like a call of 'get_weather'",)
+
+
+@pytest.mark.parametrize(
+    ("schema", "tool", "sent", "expected"),
+    [
+        (OF_BOTH, "call_tool", {"name": "x", "arguments": {"n": 1}}, {"name": "x", "arguments": {"n": 1}}),
+        (OF_BOTH, "call_tool", {"name": "call_tool", "arguments": {}}, {"name": "call_tool", "arguments": {}}),
+        (OF_ONE, "save", {"name": "save", "arguments": ALICE}, ALICE),
+        (OF_ONE, "save", {"name": "Bob", "arguments": ALICE}, None),
+        (OF_ONE, "save", {"name": "save", "arguments": {"age": "old"}}, None),
+        (OF_ONE, "", {"name": "save", "arguments": ALICE}, None),
+        (WEATHER, "f", {"name": "f", "arguments": {"city": "Paris"}, "days": 2}, CITY),
+        (WEATHER, "f", {"name": "f", "arguments": {"city": "Paris"}, "city": "Paris"}, None),
+        (WEATHER, "f", {"name": "f", "arguments": {"city": "Paris"}, "mood": 2}, None),
+    ],
+    ids=str,
+)
+def test_declared_keys_decide_what_a_form_is(schema: Any, tool: str, sent: Any, expected: Any) -> None:
+    """With both keys declared it is the arguments, with one only the contract's own call is opened."""
+    contract = Contract.from_dict({"input": schema}, name=tool)
+    if expected is None:
+        with pytest.raises(SkillInputError):
+            contract.accept(json.dumps(sent))
+    else:
+        assert contract.accept(json.dumps(sent)).arguments == expected
+
+
 TWO = [{"id": "1", "function": {"name": "a", "arguments": {"x": 1}}}, {"function": {"name": "b", "arguments": "{}"}}]
 
 

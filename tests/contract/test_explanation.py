@@ -112,8 +112,8 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {"rows": "[1, 2]"},
         "INVALID_INPUT",
-        '/rows: "[1, 2]" could mean [[1], [2]] or [[1, 2]]',
-        "Send one of them, in its own type",
+        '/rows: "[1, 2]" is not an array',
+        "Send an array, each an array, each an integer",
     ),
     (
         {"tags": "a1, b2"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.envelopes import split_calls
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
-    CUT_OFF,
     DATE,
     INTEGER,
     NUMBER,
@@ -24,35 +22,14 @@ from tests.contract.malformed import (
 )
 
 CALL = closed(city=TEXT, query=TEXT, days=INTEGER, ratio=NUMBER, path=TEXT, unit={"enum": ["5", "red"]}, any={})
-PARIS = {"city": "Paris"}
 TEXTS: list[tuple[str, Any]] = [
-    # a plus sign: a number for numbers, and never a text, which would have lost it
-    ('{"days": +5}', {"days": 5}),
-    ('{"ratio": +5.5}', {"ratio": 5.5}),
-    ('{"ratio": +.5}', {"ratio": 0.5}),
-    ('{"any": +5}', {"any": 5}),
-    ('{"city": +49123}', REFUSED),
-    ('{"unit": +5}', REFUSED),
-    ('{"days": + 5}', REFUSED),
-    ('{"days": ++5}', REFUSED),
-    ('{"days": +05}', REFUSED),
-    ('{"days": +5-2}', REFUSED),
-    ('{"days": +5', CUT_OFF),
-    ('{"days": +', CUT_OFF),
-    # no comma between members on lines of their own
-    ('{"city": "Paris"\n "days": 5}', {"city": "Paris", "days": 5}),
-    ('{\r\n  "days": 5\r\n  "city": "Paris"\r\n}', {"city": "Paris", "days": 5}),
-    ('{"any": {"a": 1\n"b": [2]\n"c": null}}', {"any": {"a": 1, "b": [2], "c": None}}),
-    ('```json\n{"city": "Paris"\n "days": 5}\n```', {"city": "Paris", "days": 5}),
+    # a plus sign, a point without a digit, members without a comma: no recorded call and no public report has them
+    ('{"days": +5}', REFUSED),
+    ('{"ratio": .5}', REFUSED),
+    ('{"days": +5', REFUSED),
+    ('{"city": "Paris"\n "days": 5}', REFUSED),
     ('{"city": "Paris" "days": 5}', REFUSED),
-    ('{"city": "Paris"\n"days" 5}', REFUSED),
-    ('{"city": "Paris"\n"city": "Rome"}', REFUSED),
-    ('{"city": "Paris"\ndays: 5}', REFUSED),
-    ('{"city":\n"days": 5}', REFUSED),
     ('{"query": "he said "x"\n"days": 5}', REFUSED),
-    ('{"query": "a\n"days": 5}', REFUSED),
-    ('{"any": ["a"\n"b"]}', REFUSED),
-    ('{"query": "a"\n"b"}', REFUSED),
     # backslashes in the single quotes of Python, which may be those of a path or of a pattern
     (r"{'path': 'C:\temp'}", REFUSED),
     (r"{'path': 'C:\\data\new'}", REFUSED),
@@ -71,23 +48,6 @@ TEXTS: list[tuple[str, Any]] = [
     ('{"ratio": 1e400}', REFUSED),
     ('{"ratio": 1e-99999999999999999999}', REFUSED),
     ('{"ratio": 1e99999999999999999999}', REFUSED),
-    # texts that judge another call than this one
-    ('Let me try again, the previous call was wrong: {"city": "Paris"}', PARIS),
-    ('My last call was invalid, here is the right one: {"city": "Paris"}', PARIS),
-    ("I'll retry. The previous call failed: " + '{"city": "Paris"}', PARIS),
-    ('The previous call was wrong: {"city": "Paris"}', REFUSED),
-    ('Let me try again, this call was wrong: {"city": "Paris"}', REFUSED),
-    ('Let me try again. The wrong call: {"city": "Paris"}', REFUSED),
-    ('Let me try again if the previous call was wrong: {"city": "Paris"}', REFUSED),
-    ('I will not try again, the previous call was wrong: {"city": "Paris"}', REFUSED),
-    ('Here is the call that failed: {"city": "Paris"}', REFUSED),
-    # a text that says what a parameter is about, in words that the call has too
-    ('The query is about Paris: {"city": "Paris"}', PARIS),
-    ('The query is about the weather in Paris: {"city": "Paris"}', PARIS),
-    ('The query is about Rome: {"city": "Paris"}', REFUSED),
-    ('The query is about Parisians: {"city": "Paris"}', REFUSED),
-    ('The query is Paris: {"city": "Paris"}', REFUSED),
-    ('The days are about 5: {"days": 7}', REFUSED),
 ]
 
 
@@ -97,57 +57,9 @@ def test_a_text_is_repaired_where_one_step_is_the_only_one(raw: str, expected: A
     assert_outcome(CALL, raw, expected)
 
 
-@pytest.mark.parametrize(
-    ("form", "text", "expected"),
-    [
-        ("date", " 2026-01-31 ", "2026-01-31"),
-        ("date", "2026-01-31\n", "2026-01-31"),
-        ("date-time", " 2026-01-31T09:30:00Z", "2026-01-31T09:30:00Z"),
-        ("uuid", "123e4567-e89b-12d3-a456-426614174000 ", "123e4567-e89b-12d3-a456-426614174000"),
-        ("email", "ada@example.org ", "ada@example.org"),
-        ("date", " 2026-1-31 ", REFUSED),
-        ("date", "2026 -01-31", REFUSED),
-        ("date", "2026-01-31 2026-02-01", REFUSED),
-        ("date-time", " 2026-01-31 ", REFUSED),
-    ],
-)
-def test_blanks_around_a_text_of_a_strict_form_are_left_out(form: str, text: str, expected: Any) -> None:
-    """No date, time, address or identifier begins or ends with one, so that they say nothing."""
-    schema = closed("v", v={"type": "string", "format": form})
-
-    assert_outcome(schema, {"v": text}, expected if expected is REFUSED else {"v": expected})
-
-
 def test_blanks_are_kept_where_the_text_may_be_any() -> None:
     """In a union with a plain string the text fits as it is."""
     assert_outcome(closed(v=either(DATE, TEXT)), {"v": " 2026-01-31 "}, {"v": " 2026-01-31 "})
-
-
-@pytest.mark.parametrize(
-    ("text", "is_accepted"),
-    [
-        ("get_weather(%s)", True),
-        ("functions.GetWeather(**%s)", True),
-        ("print(%s)", True),
-        ("Here (as asked): %s", True),
-        ("Action: get_weather\nAction Input: %s", True),
-        ("get_news(%s)", False),
-        ("```python\nget_news(params=%s)\n```", False),
-        ("Action: get_news\nAction Input: %s", False),
-    ],
-)
-def test_a_call_of_another_tool_written_as_code_is_refused_by_name(text: str, is_accepted: bool) -> None:
-    """As one in JSON is; a contract without a name takes any."""
-    document = {"input": closed(city=TEXT)}
-    raw = text % json.dumps(PARIS)
-
-    assert Contract.from_dict(document).accept(raw).arguments == PARIS
-    named = Contract.from_dict({**document, "name": "get_weather"})
-    if is_accepted:
-        assert named.accept(raw).arguments == PARIS
-    else:
-        with pytest.raises(SkillInputError, match="a call of 'get_news', and this is 'get_weather'"):
-            named.accept(raw)
 
 
 def test_equal_items_are_shown_as_they_were_sent() -> None:

@@ -64,7 +64,6 @@ MEANT_BRANCH: list[tuple[Any, Any]] = [
     (either(RECTANGLE, array(OBJECT)), {"kind": "rect"}),
     (either(array(OBJECT), RECTANGLE), {"kind": "Rect", "n": "x"}),
     (either(CONDITION, array(OBJECT)), {"field": "a", "op": "=", "value": 5}),
-    (either(NAMED, array(OBJECT)), {"kind": '"rect"', "n": ["x"]}),
     (either(array({"oneOf": [RECTANGLE, CIRCLE]}), OBJECT), [{"kind": "rect"}]),
     (either(array({"oneOf": [RECTANGLE, CIRCLE]}), OBJECT), [{"kind": "square", "n": 5}]),
     (either(COMPARISON, mapped(TEXT)), {"op": "eq", "value": 5.5}),
@@ -90,15 +89,14 @@ def test_a_value_is_not_moved_out_of_the_branch_that_it_is_meant_for(schema: Any
     ("schema", "sent", "expected"),
     [
         (either(COMPARISON, mapped(TEXT)), {"a": 5}, {"a": "5"}),
-        (either(MESSAGES, OBJECT), [{"x": 1}], {"x": 1}),
+        (either(NAMED, array(OBJECT)), {"kind": '"rect"', "n": ["x"]}, {"kind": "rect", "n": ["x"]}),
         (either(RECTANGLE, mapped(INTEGER)), {"kind": "rect", "n": "5"}, {"kind": "rect", "n": 5}),
-        (either(RECTANGLE, array(OBJECT)), {"x": 1}, [{"x": 1}]),
         (either(array(TEXT), TEXT), [5], ["5"]),
     ],
     ids=lambda each: str(each)[:60],
 )
 def test_a_value_is_repaired_in_the_branch_that_it_is_meant_for(schema: Any, sent: Any, expected: Any) -> None:
-    """Where no branch claims the value, the one that it can be repaired for is taken."""
+    """A constant decides; without one, the branch for which the value need not change its container."""
     assert_outcome(closed("p", p=schema), {"p": sent}, {"p": expected})
 
 
@@ -147,11 +145,7 @@ def test_a_value_that_could_mean_two_things_is_refused(schema: Any, sent: Any) -
         (INTEGER, "0.000", 0),
         (INTEGER, "5,000.000", 5000),
         (array({"enum": ["1", "2"]}), "[1, 2]", ["1", "2"]),
-        (array(array({"type": ["integer", "null"]}), maxItems=1), [5, None], [[5, None]]),
-        ({"type": "array", "prefixItems": [TEXT, array(TEXT)]}, ["a", "b"], ["a", ["b"]]),
-        ({"type": "array", "prefixItems": [TEXT, array(TEXT)], "items": False}, ["a", "b"], ["a", ["b"]]),
         ({"enum": ["UTC 5", "UTC"]}, "utc_5", "UTC 5"),
-        ({"enum": ["gpt-4", "x"]}, "gpt 4", "gpt-4"),
         ({"enum": [1, "a"]}, " 1", 1),
         (mapped(INTEGER), {"a": "5"}, {"a": 5}),
         (mapped(INTEGER), {"data": "5"}, {"data": 5}),
@@ -178,8 +172,8 @@ def test_a_schema_echo_under_a_parameter_named_type_is_not_a_wrapper(schema: Any
 
 LENIENT: list[tuple[Any, Any]] = [
     (closed("q", q=TEXT, limit={**INTEGER, "default": 7}), {"q": "x", "input": {"limit": 3}}),
-    (closed("city", city=TEXT, days=INTEGER), {"city": "a", "arguments": {"days": 3}}),
-    (closed("city", city=TEXT, days=INTEGER), {"city": "a", "arguments": '{"days": 3}'}),
+    (closed("city", city=TEXT, days=INTEGER), {"city": "a", "options": {"days": 3}}),
+    (closed("city", city=TEXT, days=INTEGER), {"city": "a", "options": '{"days": 3}'}),
     (closed("city", city=TEXT, days=INTEGER), {"city": "a", "extra": [{"Days": 3}]}),
     (closed("name", name=TEXT, x=INTEGER), {"name": "t", "arguments": {"x": 1}}),
 ]

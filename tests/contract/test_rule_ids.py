@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
-SOURCES = [*sorted((PACKAGE / "coercion").glob("*.py")), PACKAGE / "arguments.py", PACKAGE / "lenient_json.py"]
+OTHERS = ("arguments", "lenient_json", "call_forms", "contract", "prose")
+SOURCES = [*sorted((PACKAGE / "coercion").glob("*.py")), *(PACKAGE / f"{name}.py" for name in OTHERS)]
 FORMATS = {"date-time"}
 _HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")
 """Rule ids are the only strings of this form in these modules; a few ids are a single word."""

@@ -35,23 +35,23 @@ VALUE_AND_UNIT = closed("value unit", value=NUMBER, unit=TEXT)
 MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": TEXT}}
 
 ONE_VALUE: list[tuple[Any, Any, Any]] = [
-    # a level of brackets is missing, and more than one array of the chain may lack it
+    # a level of brackets is missing in an array of arrays: no recorded call lacked one there
     (array(array(POINT)), RING, REFUSED),
-    (array(array(POINT, minItems=3)), RING, [RING]),
+    (array(array(POINT, minItems=3)), RING, REFUSED),
     (array(array(array(INTEGER))), [1, 2], REFUSED),
-    (array(array(array(INTEGER))), 1, [[[1]]]),
+    (array(array(array(INTEGER))), 1, REFUSED),
     (array(array(array(INTEGER))), [[1, 2]], REFUSED),
     (array(either(array(TEXT), NULL)), ["a", "b"], REFUSED),
-    (array(either(array(TEXT), NULL)), ["a"], [["a"]]),
-    (array(either(array(TEXT), NULL)), [["a"], "b"], [["a"], ["b"]]),
-    (array(array(INTEGER, maxItems=1)), [1, 2], [[1], [2]]),
-    (array(array(INTEGER), maxItems=1), [1, 2], [[1, 2]]),
-    (array(array(INTEGER), maxItems=1), list(range(30)), [list(range(30))]),
+    (array(either(array(TEXT), NULL)), ["a"], REFUSED),
+    (array(either(array(TEXT), NULL)), [["a"], "b"], REFUSED),
+    (array(array(INTEGER, maxItems=1)), [1, 2], REFUSED),
+    (array(array(INTEGER), maxItems=1), [1, 2], REFUSED),
+    (array(array(INTEGER), maxItems=1), list(range(30)), REFUSED),
     # members of an enum: a sign before a digit
     ({"enum": ["day1", "day2"]}, "day -1", REFUSED),
     ({"enum": ["UTC5", "UTC+5"]}, "UTC-5", REFUSED),
     ({"enum": ["x2", "x3"]}, "x²", REFUSED),
-    ({"enum": ["gpt-4", "gpt-3"]}, "gpt_4", "gpt-4"),
+    ({"enum": ["gpt-4", "gpt-3"]}, "gpt_4", REFUSED),
     ({"enum": ["gpt-4", "gpt-3"]}, "gpt4", REFUSED),
     ({"enum": ["gpt4", "gpt3"]}, "GPT 4", "gpt4"),
     # containers of another shape
@@ -83,7 +83,7 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (either(MAP, NUMBER), {"value": 5}, REFUSED),
     (either(NULL, MAP), {"value": 5}, {"value": "5"}),
     (array({"type": "object", "properties": {"value": {}}}), {"value": []}, REFUSED),
-    (array(either(NUMBER, array(NUMBER))), [{"type": "number", "value": 5}], [5]),
+    (array(either(NUMBER, array(NUMBER))), [{"type": "number", "value": 5}], REFUSED),
     # a key that may be a misspelt name of a pattern
     (PATTERNED, {"limit": "5", "x_a": "6"}, {"limit": 5, "x_a": 6}),
     (PATTERNED, {"note": 5}, {"note": "5"}),
@@ -389,11 +389,11 @@ def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
 LISTED = array(TEXT)
 OPEN_MAP = {"type": "object", "additionalProperties": TEXT}
 FOUND_BY_EXAMINATION: list[tuple[Any, Any, Any]] = [
-    # the inside of a wrapper is not repaired as a value of a map first
+    # the inside of a wrapper is not repaired as a value of a map, and the map may be meant
     (
         {"properties": {"n": {"type": ["number", "string"]}}, "required": ["n"], "additionalProperties": OPEN_MAP},
         {"input": {"n": 5}},
-        {"n": 5},
+        REFUSED,
     ),
     # "null" where null itself fits
     (closed("", t={"oneOf": [{"type": ["string", "null"]}, TEXT]}), {"t": "null"}, REFUSED),

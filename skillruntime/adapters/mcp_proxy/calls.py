@@ -100,6 +100,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     """
     if policy == "off" or tool.contract is None:
         return Verdict(unchecked=tool.reason or ("policy is off" if policy == "off" else "no schema"))
+    from skillruntime.contract.parameters import may_have_swallowed
     from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
     # Most calls fit: they are only read and validated, and nothing of them is copied.
@@ -109,9 +110,10 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     except (ValueError, RecursionError) as error:
         value, unreadable = None, error
     if unreadable is None and isinstance(value, dict):
+        plain = policy if may_have_swallowed(value) else "strict"
         try:
-            tool.contract.accept(value, fill_defaults=False, policy="strict")
-            return Verdict()
+            if tool.contract.accept(value, fill_defaults=False, policy=plain).arguments is value:
+                return Verdict()
         except SkillInputError:
             pass
     # RFC 8259, 4: what a parser makes of a key that comes twice is not defined.

@@ -1,4 +1,4 @@
-"""Coerce one value to one schema: its members where they fail, its keys, and the value as a whole.
+"""Coerce one value to one schema: as a whole, and its keys and members where they fail.
 
 Every function here returns a list of results: none where the value cannot be repaired, one where it is decided, and
 several that differ where it is ambiguous. Ambiguity is kept until the whole is known: another part of the schema may
@@ -7,100 +7,351 @@ decide it, and if nothing does, the value is refused. In one branch of a union, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.coercion.array_levels import holds_arrays, levels
-from skillruntime.contract.coercion.keys import may_wrap, wrapped
-from skillruntime.contract.coercion.members import members
+from skillruntime.contract.coercion.keys import (
+    close_names,
+    fold_name,
+    is_schema_echo,
+    is_wrapper,
+    literal_names,
+    may_wrap,
+    renames,
+    spellings,
+    wrapped,
+)
 from skillruntime.contract.coercion.policy import Policy
-from skillruntime.contract.coercion.repair import Repair, Repaired
+from skillruntime.contract.coercion.repair import Edit, Repair, Repaired
+from skillruntime.contract.coercion.scalars import is_nothing
 from skillruntime.contract.coercion.state import Coercion
-from skillruntime.contract.coercion.subschemas import declared_properties
-from skillruntime.contract.coercion.whole_value import whole
-from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.coercion.subschemas import (
+    ABSENT,
+    declared_properties,
+    default_at,
+    in_place,
+    places_of,
+    property_locations,
+    subschemas,
+)
+from skillruntime.contract.coercion.whole_value import may_be_said, whole
+from skillruntime.contract.pointer import Path, format_pointer, value_at
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["begin"]
 
-MAX_NESTED_REPAIRS = 12
-MAX_ROUNDS = 6
-# What one round costs beside its validator calls; a round over an object costs more, for its keys are compared.
-ROUND_WORK = 3
+MAX_DEPTH = 16
+# How deep an unknown key is looked through for parameters before it is left out.
+MAX_LEVELS_HELD = 3
+# What one round costs beside its validator calls.
+ROUND_WORK = 2
+_UNKNOWN = ("additionalProperties", "unevaluatedProperties")
+_NEEDED = ("required", "dependentRequired", "dependencies")
+# What is refused below these may fit once the member that decides is repaired.
+_CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
+_LEFT_OUT = object()
 
 
 def begin(schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()) -> Coercion:
     """Return a coercion by *schema* of a value of that many *parts*."""
-    return Coercion(schema, policy, parts, reserved, coerce=_coerce, parts_or_whole=_parts_or_whole)
+    return Coercion(schema, policy, parts, reserved, _coerce)
 
 
 def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
     """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
     if state.fits(value, location):
         return [Repaired(value)]
-    # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading.
-    if depth > MAX_NESTED_REPAIRS:
+    # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading. A scalar
+    # that was converted there and back is where it was.
+    key = None if isinstance(value, dict | list) else (location, path, type(value), value)
+    if depth > MAX_DEPTH or key in state.converting:
         return []
-    if not isinstance(value, list) or not value or not holds_arrays(state, location):
-        return state.parts_or_whole(value, location, path, depth)
-    return levels(state, value, location, path, depth)
+    if key is None:
+        return _coerce_misfit(state, value, location, path, depth)
+    state.converting.add(key)
+    found = _coerce_misfit(state, value, location, path, depth)
+    state.converting.discard(key)
+    return found
 
 
-def _parts_or_whole(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
-    """Coerce the members of *value* as far as they can be, then *value* as a whole."""
-    current = Repaired(value)
-    violations: list[Violation] = []
-    for attempt in range(MAX_ROUNDS):
-        if attempt and state.fits(current.value, location):
-            return _beside_wrapper(state, value, current, location, path, depth)
-        state.spend(ROUND_WORK + (5 + len(current.value) // 2 if isinstance(current.value, dict) else 0))
-        violations = state.violations(current.value, location)
-        options = members(state, current.value, violations, location, path, depth)
-        if len(options) > 1:
-            # Which of the options is right may show only when the rest of the value fits.
-            return state.decided(_followed(state, current, options, location, path, depth), path)
-        if not options:
-            break
-        current = current.then(options[0])
-        if not path:
-            state.best = current
+def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
+    violations = state.violations(value, location)
     here = [violation for violation in violations if not violation.path and violation.location is not None]
-    if not here and not (isinstance(current.value, dict) and len(current.value) == 1):
-        return []  # what is wrong is in a member, and the object is not a wrapper
-    if current.value is not value and isinstance(value, dict) and any(map(may_wrap, value)):
-        unwrapped = whole(state, value, here, location, path, depth)
-        if unwrapped:
-            return unwrapped  # of the value as it was sent: what is wrapped may fit as it is
-    return [current.then(each) for each in whole(state, current.value, here, location, path, depth)]
+    results = whole(state, value, here, location, path, depth)
+    if isinstance(value, dict | list):
+        state.spend(ROUND_WORK)
+        for option in _members(state, value, violations, location, path, depth):
+            if not path:
+                state.best = option
+            found = state.coerce(option.value, location, path, depth + 1)
+            results += [option.then(each) for each in found]
+    if results and isinstance(value, dict) and len(value) == 1:
+        results += _inside(state, value, location, path, depth)
+    return state.decided(results, path)
 
 
-def _beside_wrapper(
-    state: Coercion, value: Any, repaired: Repaired, location: Path, path: Path, depth: int
-) -> list[Repaired]:
-    """Return *repaired*, and what comes of the inside of *value* where a key of it may be a wrapper.
+def _inside(state: Coercion, value: dict[str, Any], location: Path, path: Path, depth: int) -> list[Repaired]:
+    """Return what the object under the one key of *value* becomes, if models may wrap all arguments in that key.
 
-    ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too.
+    ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too, or the entry ``kwargs``.
     """
-    if not isinstance(value, dict) or len(value) > 2:
-        return [repaired]
-    declared = declared_properties(state.references, [location])
-    if not any(may_wrap(name) for name in value):
-        return [repaired]
-    unwrapped = whole(state, value, [], location, path, depth)
-    for name in value if len(value) == 1 else ():
-        inside = wrapped(value[name])
-        if name in declared and isinstance(inside, dict) and name in inside:
-            repair = Repair(format_pointer(path), "wrapper-object", value, None)
-            found = state.coerce(inside, location, path, depth + 1)
-            unwrapped += [Repaired(inside, (repair,)).then(each) for each in found]
-    return state.decided([repaired, *unwrapped], path)
+    [(name, content)] = value.items()
+    inside = wrapped(content)
+    if not may_wrap(name) or not isinstance(inside, dict):
+        return []
+    repair = Repair(format_pointer(path), "wrapper-object", value, None)
+    return [Repaired(inside, (repair,)).then(each) for each in state.coerce(inside, location, path, depth + 1)]
 
 
-def _followed(
-    state: Coercion, current: Repaired, options: list[Repaired], location: Path, path: Path, depth: int
+def _members(
+    state: Coercion, value: Any, violations: list[Violation], location: Path, path: Path, depth: int
 ) -> list[Repaired]:
-    """Return what *current* comes to with each of *options* for one of its members."""
-    return [
-        current.then(option).then(each)
-        for option in options
-        for each in state.coerce(option.value, location, path, depth + 1)
-    ]
+    """Return *value* with what can be repaired inside it: one result, or several if a member is ambiguous.
+
+    The repairs that are certain come first, then ambiguous members, and defaults at the very end: a key that is
+    renamed or left out may make a default needless.
+    """
+    # A copy, made where something changes: the caller's value is never touched.
+    edit = Edit(value)
+    repairs: list[Repair] = []
+    here = [violation for violation in violations if not violation.path]
+    if isinstance(value, dict):
+        # {"type": "integer", "value": 0} may be a value in the form of its schema, and none of its members.
+        declared = declared_properties(state.references, [location])
+        if len(value) == 2 and is_schema_echo(value, {}) and "type" not in declared:
+            state.doubts += 1
+            return []
+        repairs += _repaired_keys(state, edit, here, location, path)
+    ambiguous: list[tuple[Path, list[Repaired]]] = []
+    is_impossible = False
+    for (where, refuser), same in _refusals(state, value, violations, location).items():
+        if _is_misspelt(state, value, where, path):
+            found = []
+            state.doubts += 1
+        else:
+            found = _member(state, edit, where, refuser, same, path, depth)
+        if len(found) == 1:
+            _put(edit, where, found[0])
+            repairs += found[0].repairs
+        elif found:
+            ambiguous.append((where, found))
+        else:
+            is_impossible = True
+    if is_impossible:
+        if repairs and not path:
+            state.best = Repaired(edit.value)
+        return []
+    # After all other repairs: a renamed key may be the one that is missing.
+    if not repairs and not ambiguous and isinstance(value, dict):
+        repairs += _filled_defaults(state, edit, here, location, path)
+    if repairs or not ambiguous:
+        return [Repaired(edit.value, tuple(repairs))] if repairs else []
+    where, found = ambiguous[0]
+    options = []
+    for option in found:
+        edit = Edit(value)
+        _put(edit, where, option)
+        options.append(Repaired(edit.value, option.repairs))
+    return options
+
+
+def _refusals(
+    state: Coercion, value: Any, violations: list[Violation], location: Path
+) -> dict[tuple[Path, Path], list[Violation]]:
+    """Return the parts inside *value* that are refused, each with the subschema that refuses it, and by what.
+
+    An object on the way to a part that may be a wrapper is coerced itself: what is in it, or what it is, may be wrong.
+    """
+    inside = [violation for violation in violations if violation.path and violation.location is not None]
+    found: dict[tuple[Path, Path], list[Violation]] = {}
+    for violation in [each for each in inside if _CONDITIONAL.isdisjoint(each.location or ())] or inside:
+        where, refuser, same = violation.path, violation.location or (), [violation]
+        for length in range(1, len(where)):
+            part = value_at(value, where[:length])
+            if isinstance(part, dict) and (any(map(may_wrap, part)) or is_schema_echo(part, {})):
+                places = places_of(state.references, location, where[:length])
+                if places:
+                    where, refuser, same = where[:length], places[0], []
+                break
+        found.setdefault((where, refuser), []).extend(same)
+    return found
+
+
+def _member(
+    state: Coercion, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
+) -> list[Repaired]:
+    """Coerce what is at *where*, which the subschema at *location* refuses by the violations *same*."""
+    try:
+        part = value_at(edit.value, where)
+    except LookupError:
+        return [Repaired(_LEFT_OUT)]  # left out or renamed by an earlier repair
+    inside = (*path, *where)
+    if same and part is same[0].value and not isinstance(part, dict | list):
+        results = whole(state, part, same, location, inside, depth + 1)  # its violations are known already
+    else:
+        results = state.coerce(part, location, inside, depth + 1)
+    if results or not is_nothing(part, more_words=state.policy.more_words):
+        return results
+    is_said = may_be_said(state.references, part, [location]) or _is_opposite(state, part, inside)
+    is_optional = any(inside[-1] in properties_of(schema) for schema in subschemas(state.references, inside[:-1]))
+    if is_optional and not is_said and (part is None or not state.fits(None, location)):
+        return [Repaired(_LEFT_OUT, (Repair(format_pointer(inside), "null-optional", part, None),))]
+    return []
+
+
+def _is_opposite(state: Coercion, value: Any, path: Path) -> bool:
+    """Whether *value*, at *path*, is the word ``none``, and its declared default is something.
+
+    ``"None"`` is how Python writes null, so that it says nothing; ``"none"`` may mean none of them.
+    """
+    if not isinstance(value, str) or value.strip() != "none":
+        return False
+    defaults = [schema["default"] for schema in subschemas(state.references, path) if "default" in schema]
+    return any(default not in (None, "", [], {}) and default is not False for default in defaults)
+
+
+def _put(edit: Edit, where: Path, result: Repaired) -> None:
+    """Write *result* to *where*; a member that was left out before has no repairs."""
+    if not result.repairs:
+        return
+    if result.value is _LEFT_OUT:
+        edit.leave_out(where)
+    else:
+        edit.put(where, result.value)
+
+
+def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
+    """Whether a key on the way to *where* is not declared, and may be a declared one in other letters.
+
+    ``maxItems`` in a map of strings, where ``max_items`` is declared.
+    """
+    for length, token in enumerate(where):
+        parent = value_at(value, where[:length])
+        if not isinstance(parent, dict):
+            continue
+        schemas = subschemas(state.references, (*path, *where[:length]))
+        declared: dict[str, Any] = {}
+        for schema in schemas:
+            declared |= properties_of(schema)
+        if token not in declared and _may_mean(state, str(token), declared, parent, schemas):
+            return True
+    return False
+
+
+def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
+    """Rename the keys that mean a declared one, and leave out those that may be."""
+    unknown = {name for violation in here if violation.keyword in _UNKNOWN for name in violation.names}
+    missing = _missing(here)
+    if not unknown and not missing:
+        return
+    state.spend(5 + len(edit.value) // 2)
+    declared = declared_properties(state.references, [location, *(violation.location for violation in here)])
+    # In the order of the value, so that the record of repairs has the same order in every process.
+    candidates = [name for name in edit.value if (name in unknown if unknown else name not in declared)]
+    meant = renames(candidates, declared, edit.value)
+    for old, new in meant.items():
+        if old in unknown or new in missing:
+            edit.rename(old, new)
+            yield Repair(format_pointer((*path, old)), "key-name", old, new)
+    rest = sorted(unknown - meant.keys())
+    known = set(map(fold_name, declared)) if rest else set()
+    state.doubts += sum(fold_name(name) in known for name in rest)
+    # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
+    for name in () if path else rest:
+        rule = _why_left_out(state, name, edit.value, declared, location)
+        if rule is not None:
+            before = edit.value[name]
+            edit.leave_out((name,))
+            yield Repair(format_pointer((name,)), rule, before, None)
+
+
+def _why_left_out(
+    state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path
+) -> str | None:
+    """Return the rule by which the unknown key *name* of the arguments *value* is left out, if it may be."""
+    said = value[name]
+    if name == "" and said in ("", None, {}, []):
+        return "empty-key"
+    sent = [key for key in value if key in declared and key not in state.defaulted and not is_nothing(value[key])]
+    if not sent or is_wrapper(value, name, declared):
+        return None
+    schemas = [schema for _, schema in in_place(state.references, [location])]
+    if _may_mean(state, name, declared, value, schemas):
+        return None
+    if said is None and name not in state.reserved:
+        return "unknown-null"
+    if state.policy.on_unknown == "drop" and not _holds_any(said, set(map(fold_name, declared)), 0):
+        return "unknown-key"
+    return None
+
+
+def _may_mean(
+    state: Coercion,
+    name: str,
+    declared: Mapping[str, Any],
+    present: Mapping[str, Any],
+    schemas: Iterable[dict[str, Any]],
+) -> bool:
+    """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent.
+
+    A pattern of *schemas* declares names as well: ``X_rate`` in other letters is one of ``^x_``.
+    """
+    patterns = {pattern for schema in schemas for pattern in properties_of(schema, "patternProperties")}
+    named = {*declared, *(each for pattern in patterns for each in literal_names(pattern))}
+    if name in named:
+        return False
+    absent = [each for each in named if each not in present]
+    # A full comparison of two names takes as long as four validator calls, one of their letters half of one.
+    state.spend(len(absent) // 2 + len(patterns))
+    if fold_name(name) in map(fold_name, named) or any(close_names([name], absent)):
+        return True
+    matches = state.schema.name_matches
+    return any(
+        not matches(pattern, name) and any(matches(pattern, each) for each in spellings(name)) for pattern in patterns
+    )
+
+
+def _filled_defaults(
+    state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path
+) -> Iterator[Repair]:
+    """Fill in the default of each required property that is absent, unless another key may be meant for it."""
+    value = edit.value
+    absent = sorted(_missing(here) - value.keys())
+    locations = [location, *(violation.location for violation in here)]
+    declared = declared_properties(state.references, locations)
+    if not absent or any(is_wrapper(value, name, declared) for name in value):
+        return  # what is wrapped may hold what is absent
+    others = [key for key in value if key not in declared]
+    # `days` of version 1 must not be answered with the default of `hours` in version 2.
+    if not path and (not state.reserved.isdisjoint(others) or any(close_names(others, state.reserved))):
+        return
+    state.spend(len(absent) * (1 + len(others)))
+    places = property_locations(state.references, locations, choices=False)
+    like_a_key = {name for _, name in close_names(others, absent)}
+    # `{"options": {"limit": 5}}`: the 5 that the model sent must not be replaced by the default.
+    inside = [wrapped(value[key]) for key in value if key in others or may_wrap(key)]
+    held = {name for each in inside if isinstance(each, dict) for name in each}
+    for name in absent:
+        default = default_at(state.references, places.get(name, ()))
+        if default is ABSENT or name in like_a_key or name in held:
+            continue
+        edit.put((name,), default)
+        state.defaulted |= set() if path else {name}
+        yield Repair(format_pointer((*path, name)), "default", None, default)
+
+
+def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
+    """Whether *value*, under an undeclared key, holds a member that is declared, which dropping it would lose."""
+    inside = wrapped(value)
+    if isinstance(inside, dict):
+        if any(fold_name(name) in declared for name in inside):
+            return True
+        inside = list(inside.values())
+    if not isinstance(inside, list) or depth == MAX_LEVELS_HELD:
+        return False
+    return any(_holds_any(each, declared, depth + 1) for each in inside)
+
+
+def _missing(here: list[Violation]) -> set[str]:
+    return {name for violation in here if violation.keyword in _NEEDED for name in violation.names}

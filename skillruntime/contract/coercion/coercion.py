@@ -12,17 +12,21 @@ from typing import Any
 
 from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair, without_decimals
-from skillruntime.contract.coercion.state import Coercion, OverBudgetError
-from skillruntime.contract.coercion.subschemas import is_hidden
+from skillruntime.contract.coercion.scalars import converted
+from skillruntime.contract.coercion.state import Coercion, OverBudgetError, types_of
+from skillruntime.contract.coercion.subschemas import is_hidden, without_secrets
 from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 from skillruntime.contract.schema import Schema, Violation
+from skillruntime.contract.secret_names import MASK
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
 # Above it, even one question about each part takes longer than a caller should wait for a refusal.
 MAX_PARTS = 20_000
+# What the explanation of a refusal may ask; it has bounds of its own.
+REPORTING_WORK = 1_000_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
 # Of a value with more levels than are repaired; each question about it takes half a millisecond.
@@ -66,24 +70,16 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED, levels=MAX_LEVELS_REPORTED)))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
-    # The steps are twenty modules, a quarter of the time of an import; a process may never receive a malformed call.
+    # A process may never receive a malformed call, so the steps are imported when there is one.
     from skillruntime.contract.coercion.coercer import begin
-    from skillruntime.contract.coercion.final_checks import fits_otherwise, without_needless
-    from skillruntime.contract.coercion.plain_scalars import plain_scalars
 
-    decided = plain_scalars(value, schema, policy) if isinstance(value, dict) else None
-    if decided:
-        return Coerced(decided[0].value, _marked(decided[0].repairs, schema))
-    if decided is not None:
-        return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     state = begin(schema, policy, parts, reserved)
     try:
         results = state.coerce(value, (), ())
     except OverBudgetError:
         return Coerced(value, (), (_TOO_MUCH, *_still_wrong(value, state)))
-    if len(results) == 1 and not fits_otherwise(state, value, results[0]):
-        result = without_needless(state, value, results[0])
-        return Coerced(result.value, _marked(result.repairs, schema))
+    if len(results) == 1:
+        return Coerced(results[0].value, _marked(results[0].repairs, value, schema))
     return Coerced(value, (), _still_wrong(value, state))
 
 
@@ -101,24 +97,53 @@ def _measure(value: Any) -> tuple[int, int]:
     return parts, levels
 
 
-def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
-    """Return *repairs*, those of secrets marked as such; the names of keys are not secret."""
+def _marked(repairs: tuple[Repair, ...], sent: Any, schema: Schema) -> tuple[Repair, ...]:
+    """Return the *repairs* with those of a secret marked, and the secrets in the values of others masked."""
     if not schema.may_hold_secrets:
         return repairs
-    return tuple(
-        replace(
-            each, secret=each.rule != "key-name" and is_hidden(schema.references, parse_pointer(each.path), each.after)
-        )
-        for each in repairs
-    )
+    secrets = _texts_masked(sent, without_secrets(schema.references, (), sent))
+    marked = []
+    for each in repairs:
+        path = parse_pointer(each.path)
+        if path and each.rule != "key-name" and is_hidden(schema.references, path):
+            marked.append(replace(each, secret=True))
+            continue
+        values = [without_secrets(schema.references, path, value) for value in (each.before, each.after)]
+        shown = [_without(value, secrets) for value in values] if each.rule != "key-name" else [each.before, each.after]
+        marked.append(replace(each, shown=(shown[0], shown[1])))
+    return tuple(marked)
+
+
+def _texts_masked(value: Any, masked: Any) -> set[str]:
+    """Return the texts and numbers of *value* that are not in *masked*, its copy without secrets."""
+    if isinstance(value, dict) and isinstance(masked, dict):
+        return {text for key in value for text in _texts_masked(value[key], masked[key])}
+    if isinstance(value, list) and isinstance(masked, list):
+        return {text for pair in zip(value, masked, strict=True) for text in _texts_masked(*pair)}
+    if isinstance(value, dict | list):
+        members = value.values() if isinstance(value, dict) else value
+        return {text for member in members for text in _texts_masked(member, MASK)}
+    # A flag or a single letter is in most texts, and says nothing.
+    is_secret = masked is not value and not isinstance(value, bool) and len(str(value)) > 3
+    return {str(value)} if is_secret else set()
+
+
+def _without(value: Any, secrets: set[str]) -> Any:
+    """Return *value* with each text masked that holds one of the *secrets*."""
+    if isinstance(value, dict):
+        return {key: _without(member, secrets) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_without(item, secrets) for item in value]
+    return MASK if isinstance(value, str) and any(secret in value for secret in secrets) else value
 
 
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = state.schema, state.best
+    state.work = REPORTING_WORK  # the branches of a union are listed when they are explained
     # Where the budget ran out, the value may not have been listed.
-    listed = state.listings.get((id(value), ()))
-    reported = original = listed[1][:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
+    listed = state.listing(value)
+    reported = original = listed[:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
     if best is not None:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value, most=MAX_REPORTED)
@@ -142,10 +167,15 @@ def _as_sent(violation: Violation, value: Any, sent: dict[Path, Violation]) -> V
 
 def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
     """Return *violation*, or what is wrong with the number that its string writes: ``"11"`` where 10 is the most."""
-    if violation.keyword != "type" or violation.path not in state.nearly or violation.location is None:
+    if violation.keyword != "type" or violation.location is None or not isinstance(violation.value, str):
         return [violation]
-    rest = state.schema.violations(state.nearly[violation.path], violation.location)
-    return [replace(each, path=(*violation.path, *each.path)) for each in rest] or [violation]
+    for wanted in types_of(violation):
+        if wanted in ("integer", "number"):
+            for _, number in converted(wanted, violation.value):
+                rest = state.schema.violations(number, violation.location)
+                if rest:
+                    return [replace(each, path=(*violation.path, *each.path)) for each in rest]
+    return [violation]
 
 
 def _unclear(violation: Violation, value: Any, state: Coercion) -> Violation:

@@ -30,9 +30,6 @@ class Policy:
 STRICT = Policy(repair=False)
 SAFE = Policy()
 LENIENT = Policy(on_unknown="drop", more_words=True)
-# Names of switches in older contract files -> as they are called now.
-# Contract files that were written with an older name of a switch stay readable.
-_OLD_SWITCHES = {"mend": "repair"}
 _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 
@@ -49,10 +46,10 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
         return policy
     if isinstance(policy, Mapping):
         try:
-            return Policy(**{_OLD_SWITCHES.get(name, name): value for name, value in policy.items()})
+            return Policy(**policy)
         except TypeError:
             switches = [each.name for each in fields(Policy)]
-            unknown = ", ".join(repr(name)[:60] for name in policy if name not in (*switches, *_OLD_SWITCHES))
+            unknown = ", ".join(repr(name)[:60] for name in policy if name not in switches)
             raise ValueError(f"policy has an unknown switch {unknown}; known are {', '.join(switches)}") from None
     if not isinstance(policy, str) or policy not in _POLICIES:
         raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")

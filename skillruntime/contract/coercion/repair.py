@@ -1,4 +1,4 @@
-"""The record of repair: one repair, a value with the repairs it took, and which of several such values differ."""
+"""The record of repair: one repair, a value with the repairs it took, and the copy that repairs are made on."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import rebuilt
+from skillruntime.contract.pointer import Path
 
-__all__ = ["Repair", "Repaired", "least", "plain", "without_decimals"]
+__all__ = ["Edit", "Repair", "Repaired", "least", "plain", "without_decimals"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
     """One repair: where (a JSON Pointer into what was sent), by which rule, from what, to what.
 
-    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its text.
+    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its text. Where only a part of them is
+    a secret, *shown* has both without it.
     """
 
     path: str
@@ -25,6 +27,7 @@ class Repair:
     before: Any
     after: Any
     secret: bool = False
+    shown: tuple[Any, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the repair as a JSON object; ``after`` is null where something was left out.
@@ -32,7 +35,9 @@ class Repair:
         >>> Repair("/key", "number-for-text", 123, "123", secret=True).to_dict()
         {'path': '/key', 'rule': 'number-for-text', 'before': '(secret)', 'after': '(secret)'}
         """
-        before, after = ("(secret)", "(secret)") if self.secret else (self.before, self.after)
+        before, after = self.shown or (self.before, self.after)
+        if self.secret:
+            before = after = "(secret)"
         # What was read out of a text holds decimals, which JSON cannot write.
         shown = {"before": without_decimals(before), "after": without_decimals(after)}
         return {"path": self.path, "rule": self.rule, **shown}
@@ -94,3 +99,39 @@ def without_decimals(value: Any) -> Any:
             if isinstance(member, (dict, list)):
                 pending.append(member)
     return value  # the same object: most values hold none
+
+
+class Edit:
+    """Changes members of *value* at any depth, and leaves the *value* it was given as it is."""
+
+    def __init__(self, value: dict[str, Any] | list[Any]) -> None:
+        self.value: Any = value
+        self._own: dict[int, Any] = {}
+
+    def put(self, where: Path, value: Any) -> None:
+        """Write *value* to *where*, which is inside."""
+        self._parent(where)[where[-1]] = value
+
+    def leave_out(self, where: Path) -> None:
+        """Remove the member at *where*."""
+        del self._parent(where)[where[-1]]
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename the member *old* of the whole to *new*; it keeps its place."""
+        renamed = {new if key == old else key: value for key, value in self.value.items()}
+        self._own[id(renamed)] = renamed
+        self.value = renamed
+
+    def _parent(self, where: Path) -> Any:
+        """Return the container of *where*; it and all that leads to it are copies."""
+        self.value = container = self._owned(self.value)
+        # Copy on the way down: siblings stay the caller's own objects.
+        for token in where[:-1]:
+            container[token] = container = self._owned(container[token])
+        return container
+
+    def _owned(self, container: Any) -> Any:
+        if id(container) not in self._own:
+            container = container.copy()
+            self._own[id(container)] = container  # kept, so that no other object can take its id
+        return container

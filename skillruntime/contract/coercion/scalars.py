@@ -6,7 +6,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -14,8 +14,19 @@ from typing import Any
 from skillruntime.contract.plain_json import MAX_BITS
 
 __all__ = [
-    *("Options", "booleans", "fold_name", "folds", "is_alike", "is_nothing", "is_same", "listed", "matches"),
-    *("number_in", "number_text", "pieces", "unquoted"),
+    "Options",
+    "booleans",
+    "converted",
+    "fold_value",
+    "is_nothing",
+    "is_same",
+    "listed",
+    "narrow",
+    "number_in",
+    "number_text",
+    "pieces",
+    "unmarked",
+    "unquoted",
 ]
 
 MAX_DIGITS = 400
@@ -29,6 +40,8 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 _MORE_WORDS = {"on": True, "y": True, "t": True, "off": False, "n": False, "f": False}
 # What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic.
 _LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
+# Characters without width, which models copy from web pages.
+_INVISIBLE = "\u200b\u2060\ufeff"
 # The minus sign, the signs of full width, and the Arabic separators of decimals and thousands.
 # Unicode gives no decimal value to these signs, as it does to digits, so they are listed.
 _SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", strict=True))
@@ -38,30 +51,22 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _POINT_GROUP = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # `.5` and `5.` are numbers to every language but JSON; three digits of exponent are more than a float has.
-_DECIMAL = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 # Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
 # Thousands as they are written in the West (1,234,567) and in India (12,34,567).
 _GROUPED = re.compile(r"-?[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}")
 # `007`: an identifier, a ZIP code or an octal number; as a number it would lose its zeros.
 _CODE = re.compile(r"[+-]?0[0-9].+")
-_QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
-# White space, hyphen, digit: the hyphen is a sign, as in ``day -1``, and no separator.
-_SIGN = re.compile(r"(?<!\s)\s++-(?=\d)")
-# A separator before a digit may be a sign, so it is exchanged for another one and never left out.
-_BEFORE_DIGIT = re.compile(r"(?<=[^\W_])[ _-](?=\d)")
-# "UTC 5" is five hours ahead of it, or behind, so what is between is not a hyphen.
-_OFFSET = re.compile(r"(?<![^\W_])(utc|gmt)[ _](?=\d)", re.IGNORECASE)
-_DROPPED_BEFORE_DIGIT = re.compile(r"(?<=[^\W\d_])[ _](?=\d)")
-# Separators between words, and beside punctuation between words; before a digit other rules apply.
+# One pair of quotes: models write an enum's value in them (mozilla/bugbug#6140, ggml-org/llama.cpp#22240).
+_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u201e": "\u201c", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+# Separators that say nothing: between words, and beside punctuation between words. A hyphen before a digit may be a
+# sign or a range, so there it is never left out, added or exchanged.
 _BETWEEN_WORDS = re.compile(
-    r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
+    r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])|(?<=[^\W\d_])[\s_]+(?=\d)"
     r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
-_SEPARATORS = re.compile(r"[\s_\-\u2212]+")
-_BETWEEN_NAME_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
 
 
 def is_nothing(value: Any, *, more_words: bool = False) -> bool:
@@ -81,6 +86,35 @@ def booleans(*, more_words: bool = False) -> dict[str, bool]:
     return _WORDS | _MORE_WORDS if more_words else _WORDS
 
 
+def converted(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the scalar *value* as the type *wanted*, if it can be, with the rule; *more_words* as in `Policy`.
+
+    >>> list(converted("integer", "1,234")), list(converted("boolean", "maybe"))
+    ([('thousands', 1234)], [])
+    """
+    match wanted, value:
+        case (("integer" | "number"), str()):
+            number = number_in(value, whole=wanted == "integer")
+            if number is not None:
+                yield "thousands" if "," in value else "number-text", number
+        case "boolean", str():
+            word = value.strip().casefold()
+            words = booleans(more_words=more_words)
+            if word in words:
+                yield "boolean-text", words[word]
+        # 1 and 0 only: 2 is not a boolean in any language that a model writes.
+        case "boolean", int() | float() | Decimal() if value in (0, 1) and not isinstance(value, bool):
+            yield "boolean-number", bool(value)
+        # True is left out: "True", "true" and "yes" are different texts, and none was written.
+        case "string", int() | float() | Decimal() if not isinstance(value, bool):
+            text = number_text(value)
+            if text is not None:
+                yield "number-for-text", text
+        # Only where null is a type of its own: an optional property is left out instead, by another rule.
+        case "null", str() if is_nothing(value, more_words=more_words):
+            yield "null-text", None
+
+
 def number_in(text: str, *, whole: bool) -> int | float | None:
     """Return the number that *text* writes, with nothing beside it; with *whole* only one without a fraction.
 
@@ -95,7 +129,7 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     (None, None)
     """
     # Arabic, Devanagari and full-width digits mean what ASCII digits mean; models copy them from the user's text.
-    text = _in_ascii(text.strip())
+    text = _in_ascii(unmarked(text))
     if _THOUSANDS.fullmatch(text):
         if not whole and "." not in text and text.count(",") == 1:
             return None  # "48,856" is 48.856 where a comma marks the decimals; an integer has none
@@ -109,13 +143,14 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
         return None  # "5.000" is 5000 where a point marks the thousands
     if not _DECIMAL.fullmatch(text):
         return None
+    exact = Decimal(text)
     if whole:
         # Through a decimal: int(float("9007199254740993.0")) would give another number.
-        exact = Decimal(text)
-        return int(exact) if abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value() else None
+        is_whole = abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value()
+        return int(exact) if is_whole else None
     # Only a number that a float holds as it is written: 1e-400 would become 0, 9007199254740993.5 lose its half.
     number = float(text)
-    return number if math.isfinite(number) and Decimal(repr(number)) == Decimal(text) else None
+    return number if math.isfinite(number) and Decimal(repr(number)) == exact else None
 
 
 def _in_ascii(text: str) -> str:
@@ -151,14 +186,23 @@ def number_text(value: int | float | Decimal) -> str | None:
     return None if "e" in text.lower() or not math.isfinite(value) else text
 
 
+def unmarked(text: str) -> str:
+    """Return *text* without white space and characters without width around it."""
+    return text.strip().strip(_INVISIBLE).strip()
+
+
 def unquoted(text: str) -> str | None:
-    """Return the inside of *text* if all of it is in quotes, else ``None``.
+    """Return the inside of *text* if all of it is in one pair of quotes, else ``None``.
 
     >>> unquoted("'celsius'"), unquoted("celsius"), unquoted("'a' or 'b'")
     ('celsius', None, None)
     """
-    match = _QUOTED.fullmatch(text.strip())
-    return match[2] if match else None
+    text = text.strip()
+    closing = _QUOTES.get(text[:1])
+    inside = text[1:-1]
+    if len(text) < 3 or closing is None or text[-1] != closing:
+        return None
+    return None if any(each in inside for each in f"\"'`\\{text[0]}{closing}") else inside
 
 
 def pieces(text: str) -> list[str]:
@@ -173,8 +217,8 @@ def pieces(text: str) -> list[str]:
 def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
     """Return the items that *text* lists with commas, where the subschemas *items* leave one reading.
 
-    Either each piece is a member of their ``enum``, and the whole is not; or there are three or more plain integers,
-    which are not one number with thousands separators.
+    Either each piece is a member of their ``enum``, and the whole is not; or there are three or more plain numbers,
+    which are not one number with thousands separators. Reported for MCP tools (teng-lin/notebooklm-py#1680).
 
     >>> listed("red, green", [{"enum": ["red", "green", "blue"]}]), listed("1, 2, 3", [{"type": "integer"}])
     (['red', 'green'], [1, 2, 3])
@@ -182,23 +226,31 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
     (None, None)
     """
     parts = [piece.strip() for piece in text.split(",")]
+    if len(parts) < 2 or number_in(text, whole=True) is not None:
+        return None
     found: list[list[Any]] = []
-    for schema in items if len(parts) > 1 else ():
-        allowed = schema.get("enum")
-        if isinstance(allowed, list):
-            members = [[each for each in allowed if not isinstance(each, bool) and str(each) == part] for part in parts]
-            if all(len(each) == 1 for each in members) and not matches(text, allowed):
-                found.append([each[0] for each in members])
-        elif (
-            schema.get("type") in ("integer", "number")
-            and len(parts) > 2
-            and _lists_numbers(text, whole=schema["type"] == "integer")
-        ):
-            numbers = [number_in(part, whole=schema["type"] == "integer") for part in parts]
-            if None not in numbers:
-                found.append(numbers)
-    is_number = number_in(text, whole=True) is not None
-    return found[0] if found and not is_number and all(is_same(each, found[0]) for each in found) else None
+    for schema in items:
+        is_whole = schema.get("type") == "integer"
+        if isinstance(schema.get("enum"), list):
+            members = _members_named(parts, text, schema["enum"])
+        elif (is_whole or schema.get("type") == "number") and _lists_numbers(text, whole=is_whole):
+            members = [number_in(part, whole=is_whole) for part in parts]
+        else:
+            continue
+        if members is not None and None not in members:
+            found.append(members)
+    return found[0] if found and all(is_same(each, found[0]) for each in found) else None
+
+
+def _members_named(parts: list[str], text: str, allowed: list[Any]) -> list[Any] | None:
+    """Return the one member of *allowed* that each of *parts* writes, unless the whole *text* means one."""
+    by_text: dict[str, list[Any]] = {}
+    for each in allowed:
+        if not isinstance(each, bool):
+            by_text.setdefault(str(each), []).append(each)
+    if Options(allowed).meant_by(text) or any(len(by_text.get(part, ())) != 1 for part in parts):
+        return None
+    return [by_text[part][0] for part in parts]
 
 
 def _lists_numbers(text: str, *, whole: bool) -> bool:
@@ -209,42 +261,15 @@ def _lists_numbers(text: str, *, whole: bool) -> bool:
     >>> [_lists_numbers(text, whole=False) for text in ("1, 2, 3", "0.5,1.5,2", "1,5,2,5")]
     [True, True, False]
     """
-    pieces = text.split(",")
-    if not all(_PLAIN_NUMBER.fullmatch(piece.strip()) for piece in pieces):
+    parts = text.split(",")
+    if len(parts) < 3 or not all(_PLAIN_NUMBER.fullmatch(part.strip()) for part in parts):
         return False
-    spaced = [piece[:1].isspace() for piece in pieces[1:]]
+    spaced = [part[:1].isspace() for part in parts[1:]]
     if any(spaced):
         return all(spaced)
-    if any("." in piece for piece in pieces):
+    if "." in text:
         return True
     return whole and not _GROUPED.fullmatch(text.strip())  # "1,5,2,5" may be 1.5 and 2.5 where a comma marks decimals
-
-
-@lru_cache(maxsize=4096)
-def folds(text: str) -> tuple[str, str]:
-    """Return *text* in two forms, without what models get wrong in values of an enum: case, separators, full width.
-
-    Two texts are alike where one of the forms is the same. Separators say nothing between words. Before a digit a
-    hyphen may be a sign or a range: in the first form space, underscore and hyphen are equal there, in the
-    second only space and underscore are left out; a hyphen is never added or dropped. Superscripts keep their meaning.
-
-    >>> is_alike("This week", "this_week"), is_alike("gpt_4", "gpt-4"), is_alike("ＲＥＤ", "red")
-    (True, True, True)
-    >>> is_alike("A-", "A"), is_alike("UTC-5", "UTC5"), is_alike("day -1", "day1"), is_alike("x²", "x2")
-    (False, False, False, False)
-    """
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text.translate(_NARROW))
-    text = _OFFSET.sub(r"\1~", _SIGN.sub("\u2212", text.strip()))
-    exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", text))
-    dropped = _BETWEEN_WORDS.sub("", _DROPPED_BEFORE_DIGIT.sub("", text))
-    return exchanged.casefold(), dropped.casefold()
-
-
-def is_alike(one: str, other: str) -> bool:
-    """Whether two texts are the same but for case, separators and width, as `folds` has it."""
-    ours, theirs = folds(one), folds(other)
-    return ours[0] == theirs[0] or ours[1] == theirs[1]
 
 
 def _usual_widths() -> dict[int, str]:
@@ -262,19 +287,19 @@ def _usual_widths() -> dict[int, str]:
 _NARROW = _usual_widths()
 
 
-@lru_cache(maxsize=4096)
-def fold_name(text: str) -> str:
-    """Return *text* without what models get wrong in names: case, separators in it and around it, full width.
+def narrow(text: str) -> str:
+    """Return *text* in characters of the usual width, composed."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_NARROW))
 
-    >>> fold_name("maxArticles") == fold_name("max_articles") == fold_name("Max-Articles_")
-    True
-    >>> fold_name("1-2") == fold_name("12")
-    False
+
+@lru_cache(maxsize=4096)
+def fold_value(text: str) -> str:
+    """Return *text* without what models get wrong in values of an enum: case, separators, full width.
+
+    >>> fold_value("This week") == fold_value("this_week"), fold_value("gpt-4") == fold_value("gpt4")
+    (True, False)
     """
-    text = text.strip("_- \t\r\n")
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text.translate(_NARROW))
-    return _BETWEEN_NAME_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
+    return _BETWEEN_WORDS.sub("", narrow(unmarked(text))).casefold()
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -303,94 +328,77 @@ def is_same(one: Any, other: Any) -> bool:
     return True
 
 
-def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
-    """Return the members of an enum that *value* means: equal but for type, letter case or separators.
-
-    More than one is a choice that is not ours to make.
-
-    >>> matches("this week", ["today", "this_week"]), matches("5", [1, 5]), matches("red", ["green"])
-    (['this_week'], [5], [])
-    """
-    options = list(allowed)
-    texts = [option for option in options if isinstance(option, str)]
-    match value:
-        case bool():
-            return [option for option in texts if option.casefold() == str(value).casefold()]
-        case int() | float() | Decimal():
-            written = number_text(value)
-            return [option for option in texts if option == written]
-        case str():
-            stripped = _alike(value, texts, str.strip)
-            if stripped and value not in stripped:
-                return stripped + _other_types(value.strip(), options)  # " 1" is as near to 1 as to "1"
-            return (
-                stripped
-                or _other_types(value.strip(), options) + _alike(value, texts, lambda text: text.strip().casefold())
-                or _folded(value, texts)
-            )
-    return []
-
-
 class Options:
     """The members of an enum, to be asked many times which of them a value means.
-
-    Texts that are alike are the same without any separators, so only those are compared that are.
 
     >>> Options(["today", "this_week", 5]).meant_by("this week"), Options(["today", 5]).meant_by("5")
     (['this_week'], [5])
     """
 
     def __init__(self, allowed: Iterable[Any]) -> None:
-        self._texts: dict[str, list[Any]] = {}
+        self._texts: dict[str, list[str]] = {}
         self._others: list[Any] = []
         for option in allowed:
             if isinstance(option, str):
-                self._texts.setdefault(bare(option), []).append(option)
+                self._texts.setdefault(_letters(option), []).append(option)
             else:
                 self._others.append(option)
 
     def meant_by(self, value: Any) -> list[Any]:
-        """Return the members that *value* means, as `matches` has it."""
-        text = value if isinstance(value, str) else str(value)
-        options = [*self._texts.get(bare(text), ()), *self._others]
-        return matches(value, options) if options else []
+        """Return the members that *value* means: equal but for type, letter case or separators, the nearest alone.
+
+        More than one is a choice that is not ours to make.
+        """
+        if isinstance(value, bool):
+            return [each for each in self._alike(str(value)) if each.casefold() == str(value).casefold()]
+        if isinstance(value, int | float | Decimal):
+            text = number_text(value)
+            return [each for each in self._alike(text or "") if each == text]
+        if not isinstance(value, str):
+            return []
+        others = self._of_other_types(value.strip())
+        for text in (value, _without_stop(value)):
+            alike = self._alike(text)
+            for reading in (str.strip, _folded_case):
+                nearest = [each for each in alike if reading(each) == reading(text)]
+                if nearest:
+                    return nearest + others  # " 1" is as near to 1 as to "1"
+            # Where two members differ by a sign or a separator alone, neither is nearer.
+            if len(alike) == 1 and fold_value(alike[0]) == fold_value(text):
+                return others or alike
+        return others
+
+    def _alike(self, text: str) -> list[str]:
+        return self._texts.get(_letters(text), [])
+
+    def _of_other_types(self, text: str) -> list[Any]:
+        """Return the numbers, booleans and null that *text* writes."""
+        if not self._others:
+            return []
+        number, word = number_in(text, whole=False), text.casefold()
+        found: list[Any] = []
+        for option in self._others:
+            if isinstance(option, bool):
+                is_meant = _WORDS.get(word) is option
+            elif isinstance(option, int | float):
+                is_meant = option == number
+            else:
+                is_meant = option is None and word in _NOTHING
+            found += [option] if is_meant else []
+        return found
 
 
 @lru_cache(maxsize=4096)
-def bare(text: str) -> str:
+def _letters(text: str) -> str:
     """Return *text* without case, width and anything that may separate words: texts that differ in it are not alike."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text.translate(_NARROW))
-    return _SEPARATORS.sub("", text.strip()).replace("+", "").casefold()
+    return re.sub(r"[\s_+\u2212-]+", "", narrow(unmarked(text))).casefold()
 
 
-def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list[Any]:
-    wanted = reading(text)
-    return [option for option in options if reading(option) == wanted]
+def _folded_case(text: str) -> str:
+    return text.strip().casefold()
 
 
-def _folded(text: str, options: list[str]) -> list[Any]:
-    """Return the *options* that are like *text*, without those that differ from it in a plus sign."""
-    found = [option for option in options if is_alike(option, text)]
-    bare = _SEPARATORS.sub("", text).casefold()
-    signed = [option for option in options if option not in found and _SIGN.search(option)]
-    if any(_SEPARATORS.sub("", option).casefold() == bare for option in signed):
-        return []  # another member differs only by a sign or a separator that is one
-    return found and [option for option in options if is_alike(option.replace("+", "-"), text.replace("+", "-"))]
-
-
-def _other_types(text: str, options: list[Any]) -> list[Any]:
-    """Return the numbers, booleans and null among *options* that *text* writes."""
-    number, word = number_in(text, whole=False), text.casefold()
-    found: list[Any] = []
-    for option in options:
-        match option:
-            case bool() if _WORDS.get(word) is option:
-                found.append(option)
-            case bool():
-                pass
-            case int() | float() if option == number:
-                found.append(option)
-            case None if word in _NOTHING:
-                found.append(option)
-    return found
+def _without_stop(text: str) -> str:
+    """Return *text* without the full stop of a sentence, which stands after a letter."""
+    text = text.strip()
+    return text[:-1] if text[-1:] == "." and text[-2:-1].isalpha() else text

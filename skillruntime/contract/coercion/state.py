@@ -29,73 +29,60 @@ class OverBudgetError(Exception):
 class Coercion:
     """One coercion: its schema, its budget of validator calls, and what a refusal can report.
 
-    The steps call each other for the parts of a value; *coerce* and *parts_or_whole* are handed in, so that the modules
-    of the steps need not import one another in a circle.
+    The steps call each other for the parts of a value; *coerce* is handed in, so that their modules need not import one
+    another in a circle.
 
-    ``best`` is the value as far as it was repaired; ``unclear`` has the values that one place could mean; ``nearly``
-    the numbers that strings write, though they do not fit. *reserved* are the parameters of older versions.
+    ``best`` is the value as far as it was repaired; ``unclear`` has the values that one place could mean; ``doubts``
+    counts the parts that were refused though they may mean something here. *reserved* are the parameters of older
+    versions.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        policy: Policy,
-        parts: int,
-        reserved: frozenset[str],
-        *,
-        coerce: Step,
-        parts_or_whole: Step,
-    ) -> None:
-        self._coerce, self._parts_or_whole = coerce, parts_or_whole
-        self.schema = schema
+    def __init__(self, schema: Schema, policy: Policy, parts: int, reserved: frozenset[str], coerce: Step) -> None:
+        self.schema, self.policy, self.reserved = schema, policy, reserved
         self.references = schema.references
-        self.policy = policy
-        self.reserved = reserved
-        # Counted in validator calls and not in seconds: whether a call is repaired must not depend on the machine.
+        self._coerce = coerce
         self.work = BASE_WORK + WORK_PER_PART * parts
         self.best: Repaired | None = None
         self.unclear: dict[Path, list[Any]] = {}
-        self.nearly: dict[Path, Any] = {}
-        self.wrapping: set[tuple[Path, Path]] = set()
-        self.around: dict[Path, dict[str, Any]] = {}
         self.doubts = 0
         self.defaulted: set[str] = set()
-        self.listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
-        self.sizes: dict[int, tuple[Any, int]] = {}
-        self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}
+        self.converting: set[Any] = set()
+        self._listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
+        self._sizes: dict[int, tuple[Any, int]] = {}
 
     def coerce(self, value: Any, location: Path, path: Path, depth: int = 0) -> list[Repaired]:
         """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
         return self._coerce(self, value, location, path, depth)
 
-    def parts_or_whole(self, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
-        """Coerce *value* without a level of brackets around it."""
-        return self._parts_or_whole(self, value, location, path, depth)
-
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
         # An engine reads the whole value each time: 32 parts take it about as long as the call itself.
-        self.spend(1 + self.size(value) // 32 if isinstance(value, dict | list) else 1)
+        self.spend(1 + self._size(value) // 32 if isinstance(value, dict | list) else 1)
         return self.schema.fits(value, location)
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
         """Return what is wrong with *value*; each question that takes counts."""
         # By identity: equal values at two places may have different repairs, and hashing a dict is not possible.
         key = (id(value), location)
-        if key in self.listings and self.listings[key][0] is value:
-            return self.listings[key][1]
+        if key in self._listings and self._listings[key][0] is value:
+            return self._listings[key][1]
         found = self.schema.violations(value, location, fits=self.fits)
         self.spend(len(found))
-        self.listings[key] = value, found
+        self._listings[key] = value, found
         return found
 
-    def size(self, value: dict[str, Any] | list[Any]) -> int:
+    def listing(self, value: Any) -> list[Violation] | None:
+        """Return what was found wrong with the whole *value*; nothing where the budget ran out before."""
+        known = self._listings.get((id(value), ()))
+        return known[1] if known is not None and known[0] is value else None
+
+    def _size(self, value: dict[str, Any] | list[Any]) -> int:
         """Return the number of parts of *value*; of one that was counted before without counting again."""
-        known = self.sizes.get(id(value))
+        known = self._sizes.get(id(value))
         if known is None or known[0] is not value:
             members = value.values() if isinstance(value, dict) else value
-            size = len(value) + sum(self.size(each) for each in members if isinstance(each, dict | list))
-            known = self.sizes[id(value)] = value, size
+            size = len(value) + sum(self._size(each) for each in members if isinstance(each, dict | list))
+            known = self._sizes[id(value)] = value, size
         return known[1]
 
     def spend(self, work: int) -> None:

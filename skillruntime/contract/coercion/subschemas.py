@@ -10,11 +10,12 @@ from typing import Any
 
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import Found, References, properties_of
-from skillruntime.contract.secret_names import is_secret_name
+from skillruntime.contract.secret_names import MASK, is_secret_name
 
 __all__ = [
-    *("ABSENT", "EACH_ALONE", "declared_properties", "default_at", "discriminators", "in_place"),
+    *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "places_in", "places_of", "property_locations", "subschemas"),
+    "without_secrets",
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
@@ -142,7 +143,7 @@ def places_of(references: References, location: Path, where: Path) -> list[Path]
     places = [location]
     for token in where:
         found = in_place(references, places, choices=False)
-        places = [below for place, schema in found for below in _below(place, schema, token)]
+        places = [below for place, schema in found for below in inside_of(place, schema, token)]
     return places
 
 
@@ -180,11 +181,14 @@ def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
 def _judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
     found = list(in_place(references, [()]))
     for token in path:
-        found = list(in_place(references, [below for place, schema in found for below in _below(place, schema, token)]))
+        found = list(
+            in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
+        )
     return found
 
 
-def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
+def inside_of(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
+    """Yield the subschemas of *schema*, which is at *location*, that judge the member or item *token* of a value."""
     if token in properties_of(schema):
         yield (*location, "properties", token)
         return
@@ -210,24 +214,34 @@ def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] 
         yield (*location, keyword)
 
 
-def is_hidden(references: References, path: Path, value: Any) -> bool:
-    """Whether *value*, at *path*, may be or hold a secret (``writeOnly``, ``format: password``) of this schema.
+def is_hidden(references: References, path: Path, value: Any = None) -> bool:
+    """Whether what is at *path* is a secret (``writeOnly``, ``format: password``) of this schema, or may be one.
 
     So is what has the name of a secret (``api_key``), marked or not. Where nothing is declared at *path* the answer is
-    yes: a misspelt ``pasword`` holds a password all the same.
+    yes: a misspelt ``pasword`` holds a password all the same. A text is also hidden where a container of secrets is
+    declared, which it may write; of a container see `without_secrets`.
 
     >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
     >>> [is_hidden(References(schema), (name,), "abc") for name in ("user", "key", "kye")]
     [False, True, True]
     """
-    if not path or any(isinstance(part, str) and is_secret_name(part) for part in path):
+    if any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
-    found: list[tuple[Path, dict[str, Any]]] = []
+    found = list(in_place(references, [()]))
     for length in range(1, len(path) + 1):
         found = _judging(references, path[:length])
         if not found or any(_is_secret(schema) for _, schema in found):
             return True
-    return isinstance(value, dict | list) or _holds(references, [place for place, _ in found])
+    return isinstance(value, str) and _holds(references, [place for place, _ in found])
+
+
+def without_secrets(references: References, path: Path, value: Any) -> Any:
+    """Return *value*, which is at *path*, with each secret in it replaced by ``(secret)``."""
+    if isinstance(value, dict) and not (path and is_hidden(references, path)):
+        return {key: without_secrets(references, (*path, key), member) for key, member in value.items()}
+    if isinstance(value, list) and not (path and is_hidden(references, path)):
+        return [without_secrets(references, (*path, index), item) for index, item in enumerate(value)]
+    return MASK if value is not None and is_hidden(references, path, value) else value
 
 
 def _holds(references: References, locations: Iterable[Path]) -> bool:

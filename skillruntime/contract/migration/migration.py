@@ -18,7 +18,7 @@ from skillruntime.contract.migration.reachability import only_what_can_be_undone
 from skillruntime.contract.migration.steps import Step, parse_step, parse_steps
 from skillruntime.contract.migration.value_conversions import show
 from skillruntime.contract.plain_json import find_fault
-from skillruntime.contract.pointer import parse_pointer
+from skillruntime.contract.pointer import parse_pointer, value_at
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version, VersionRange, read_version
 from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
@@ -134,6 +134,25 @@ class Migration:
             message = f"cannot migrate to {self.to}: the function returned {type(result).__name__}, not an object"
             raise MigrationError(message, step=0, path="", to=self.to)
         return result
+
+    @property
+    def converts(self) -> bool:
+        """Whether a value may be another one afterwards: in another unit, say."""
+        return self._function is not None or any(step.kind in ("convert", "map") for step in self.steps)
+
+    def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the places of the values of *arguments* that the migration leaves out."""
+        places = []
+        for step in self.steps:
+            written = step.document[step.kind]
+            if step.kind == "drop" and not (isinstance(written, dict) and "same_as" in written):
+                pointer = written if isinstance(written, str) else str(written["at"])
+                try:
+                    value_at(arguments, parse_pointer(pointer))
+                except LookupError:
+                    continue
+                places.append(pointer)
+        return tuple(places)
 
     def check_texts(self, arguments: Mapping[str, Any], meant: Container[str] = ()) -> None:
         """Refuse a container written in a text that a step would make an item: ``"['a', 'b']"`` is not one topic.

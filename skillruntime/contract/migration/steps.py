@@ -13,7 +13,8 @@ A step is a JSON object with one key, its kind::
     {"convert": {"at": "/count", "from": "string", "to": "integer"}}    another type
     {"convert": {"at": "/hours", "factor": 24}}             another unit ("divisor" to divide); exact arithmetic
     {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added afterwards, "offset_before" before
-    {"split": {"at": "/topics", "separator": ","}}          a text becomes an array; "strip": true trims the parts,
+    {"split": {"at": "/topics", "separator": ","}}          a text becomes an array of trimmed parts ("strip": false
+                                                            keeps blanks);
                                                             "limit": 2 splits at the first separator only
     {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}}
     {"join": {"at": "/topics", "separator": ","}}           and back
@@ -41,7 +42,7 @@ from typing import Any
 from skillruntime.contract.migration.locations import Change
 from skillruntime.contract.migration.shape_steps import SHAPE_STEPS
 from skillruntime.contract.migration.step_fields import Fault, MalformedStepError, StepFields
-from skillruntime.contract.migration.value_conversions import same_as, show
+from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.migration.value_steps import VALUE_STEPS
 
 __all__ = ["Step", "parse_step", "parse_steps"]
@@ -87,48 +88,7 @@ def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Faul
             steps.append(parse_step(document))
         except MalformedStepError as error:
             faults += [(f"{where}/{index}{path}", message) for path, message in error.faults]
-    return tuple(steps), faults or _unjoinable(documents, where)
-
-
-def _unjoinable(documents: list[Any], where: str) -> list[Fault]:
-    """Return a fault for each constant that a later step joins, though it holds the separator: no call could pass."""
-    faults: list[Fault] = []
-    constants: dict[str, list[Any]] = {}
-    for index, document in enumerate(documents):
-        ((kind, fields),) = document.items()
-        at = fields if isinstance(fields, str) else fields.get("at")
-        if kind == "set_default":
-            constants.setdefault(at, []).append(fields["value"])
-        elif kind == "map":
-            constants[at] = _mapped(fields, constants.get(at, []))
-        elif kind == "wrap" and at in constants:
-            constants[at] = [value if isinstance(value, list) else [value] for value in constants[at]]
-        elif kind in ("rename", "move", "copy") and fields["from"] in constants:
-            moved = constants[fields["from"]] if kind == "copy" else constants.pop(fields["from"])
-            constants[fields["to"]] = moved
-        elif kind == "join":
-            separator, limit = fields["separator"], fields.get("limit")
-            sources = fields.get("from", [])
-            parts = [(place, each, sources.index(place) + 1) for place in sources for each in constants.get(place, ())]
-            listed = [each for each in constants.get(at, ()) if isinstance(each, list)]
-            if not limit:  # with one, an item may be the last part, which may hold the separator
-                listed += [[each] for each in constants.get(f"{at}/*", ())]
-            parts += [(fields["at"], part, number) for each in listed for number, part in enumerate(each, 1)]
-            faults += [
-                (f"{where}/{index}/join", f"{show(part)}, which an earlier step puts at {place}, holds the separator")
-                for place, part, number in parts
-                if isinstance(part, str) and separator in part and number != limit
-            ]
-    return faults
-
-
-def _mapped(fields: Mapping[str, Any], before: list[Any]) -> list[Any]:
-    """Return the constants at the place of a table after it: those *before*, as it changes them, and its own."""
-    values = fields["values"]
-    pairs = list(values.items()) if isinstance(values, dict) else values
-    table = {same_as(old): new for old, new in pairs}
-    image = [*table.values(), *([fields["otherwise"]] if "otherwise" in fields else [])]
-    return [table.get(same_as(value), fields.get("otherwise", value)) for value in before] + image
+    return tuple(steps), faults
 
 
 def parse_step(document: Any) -> Step:

@@ -143,7 +143,7 @@ def _is_decimal(ratio: Fraction) -> bool:
 
 def _split(fields: StepFields) -> Built:
     separator = _separator(fields)
-    strip = fields.take("strip", bool, "true or false", False)
+    strip = fields.take("strip", bool, "true or false", True)
     limit = _limit(fields)
 
     def parts(text: str) -> list[str]:
@@ -217,7 +217,9 @@ def _join(fields: StepFields) -> Built:
         return (separator or "").join(parts)
 
     if fields.has("from"):
-        return _join_together(fields, {"separator": separator} | ({"limit": limit} if limit else {}), text)
+        return _join_together(
+            fields, {"separator": separator, "strip": False} | ({"limit": limit} if limit else {}), text
+        )
     place = fields.place("at", member=False)
 
     def new(value: Any, where: str) -> Any:
@@ -229,7 +231,7 @@ def _join(fields: StepFields) -> Built:
         return text(value, where)
 
     limited = {"limit": limit} if limit else {}
-    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, **limited}}
+    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, "strip": False, **limited}}
 
 
 def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[list[Any], str], str]) -> Built:
