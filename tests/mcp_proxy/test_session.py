@@ -387,7 +387,7 @@ def test_a_batch_that_fits_keeps_its_bytes() -> None:
 
 
 def test_each_call_of_a_batch_is_checked() -> None:
-    """One is repaired and forwarded with what is no call, one is refused and answered at once."""
+    """One is repaired and forwarded with the ping, one is refused and answered at once."""
     session = known()
     calls = [call('{"topic": "a", "limit": "5"}', id="1"), call("{}", id="2"), b'{"id":3,"method":"ping"}']
 
