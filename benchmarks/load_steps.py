@@ -1,20 +1,20 @@
-"""Further steps of `load.py`, each run in a process of its own: edits, rendering, installed packages, locks, views."""
+"""Further steps of `load.py`, each run in a process of its own: edits, rendering, packages, hostile files."""
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 __all__ = ["STEPS"]
 
 EDITS = 9
 PACKAGES = 300
-VIEWS = 1_000
 
 
 def cpu(work: Callable[[], object]) -> float:
@@ -84,52 +84,35 @@ def installed(root: str) -> dict[str, float]:
     return {"seconds": statistics.median(ours), "worst": max(ours), "scan": min(scan), "names": min(bare)}
 
 
-def frozen(root: str) -> dict[str, float]:
-    """Measure starts with a lockfile whose skills are unchanged, and without one, in turns."""
-    from skillruntime.catalog import discover, lock_for_npx
+def hostile(root: str) -> dict[str, float]:
+    """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all shapes, the least of three."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
+    from skillruntime import SkillRuntime, discover
+    from tests.linear_time import SHAPES
 
-    lockfile = f"{root}.skills-lock.json"
-    catalog = discover(root)
-    Path(lockfile).write_text(json.dumps(lock_for_npx(catalog)), encoding="utf-8")
-    time.sleep(2.1)  # what is younger is hashed again
-    for _ in range(2):
-        found = discover(root, frozen=lockfile)
-    assert len(found) == len(catalog)
-    warm, locked = [], []
-    for _ in range(5):
-        warm.append(cpu(lambda: discover(root)))
-        locked.append(cpu(lambda: discover(root, frozen=lockfile)))
-    ratios = [one / other for one, other in zip(locked, warm, strict=True)]
-    return {"median": statistics.median(ratios), "worst": max(ratios)}
-
-
-def views(root: str) -> dict[str, float]:
-    """Measure a thousand views of one catalog: how long each takes, and by how much the process grows."""
-    from skillruntime.catalog import discover
-
-    catalog = discover(root)
-    names = list(catalog)
-    before = _resident()
-    kept, times = [], []
-    for number in range(VIEWS):
-        grants = names[number : number + 50]
-        started = time.process_time()
-        kept.append(catalog.view(lambda skill: skill.model_invocable, grants=grants))
-        times.append(time.process_time() - started)
-    grown = _resident() - before
-    assert len(kept[0]) <= 50
-    return {"bytes": grown, "median": statistics.median(times), "worst": max(times)}
-
-
-def _resident() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    head = "---\nname: pdf\ndescription: "
+    places = {"": "", head: "\n---\nRead.\n", f"{head}d\n": "\n---\nRead.\n", f"{head}d\n---\n": ""}
+    worst = {"discover": 0.0, "load": 0.0}
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in SHAPES.values():
+            for before, after in places.items():
+                data = f"{before}{shape(100_000)}".encode("utf-8", "surrogatepass")[: 100_000 - len(after)]
+                Path(folder, "SKILL.md").write_bytes(data + after.encode())
+                discovered, loaded = [], []
+                for _ in range(3):
+                    discovered.append(cpu(lambda: discover(folder, use_index=False)))
+                    catalog = discover(folder, use_index=False)
+                    session = SkillRuntime(catalog).session()
+                    for name in catalog:
+                        loaded.append(cpu(partial(session.activate, name)))  # noqa: PERF401 - there is one or none
+                worst["discover"] = max(worst["discover"], min(discovered))
+                worst["load"] = max(worst["load"], min(loaded, default=0))
+    return worst
 
 
 STEPS: dict[str, Callable[[str], dict[str, float]]] = {
     "edited": edited,
     "rendered": rendered,
     "installed": installed,
-    "frozen": frozen,
-    "views": views,
+    "hostile": hostile,
 }

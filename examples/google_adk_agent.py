@@ -47,7 +47,14 @@ async def main() -> None:
         types.Part(text="A marathon is about 42.16 km."),
     ]
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted(model="scripted", turns=turns)
-    agent = Agent(name="helper", model=model, instruction="Be brief.", tools=[SkillToolset(runtime)])
+    skills = SkillToolset(runtime)
+    agent = Agent(
+        name="helper",
+        model=model,
+        instruction="Be brief.",
+        tools=[skills],
+        after_model_callback=skills.put_names_right,
+    )
     runner = InMemoryRunner(agent=agent, app_name="example")
     session = await runner.session_service.create_session(app_name="example", user_id="me")
     question = types.Content(role="user", parts=[types.Part(text="How many kilometres is a marathon of 26.2 miles?")])

@@ -53,7 +53,7 @@ def main() -> None:
     set_tracing_disabled(True)
     skills = SkillToolset(SkillRuntime(discover(HERE / "skills", trusted=True)))
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted()
-    agent: Any = Agent(name="Helper", instructions=skills.instructions, model=model, tools=skills.tools)
+    agent: Any = Agent(name="Helper", instructions=skills.instructions, model=skills.model(model), tools=skills.tools)
 
     result = Runner.run_sync(agent, "How many kilometres is a marathon of 26.2 miles?")
 

@@ -32,7 +32,8 @@ def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 def main() -> None:
     runtime = SkillRuntime(discover(HERE / "skills", trusted=True))
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else FunctionModel(scripted)
-    agent = Agent(model, toolsets=[SkillToolset(runtime)])
+    skills = SkillToolset(runtime)
+    agent = Agent(model, toolsets=[skills], capabilities=[skills.names])
 
     result = agent.run_sync("How many kilometres is a marathon of 26.2 miles?")
 

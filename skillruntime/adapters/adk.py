@@ -1,9 +1,13 @@
-"""Skills as a toolset of Google's Agent Development Kit: ``Agent(tools=[SkillToolset(runtime)])``."""
+"""Skills as a toolset of Google's Agent Development Kit.
+
+``Agent(tools=[skills], after_model_callback=skills.put_names_right)``
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Any
+from weakref import WeakValueDictionary
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_object
 from skillruntime.adapters.extras import missing_extra
@@ -44,6 +48,8 @@ class SkillToolset(BaseToolset):
         # Definitions and the list of skills are the same for every session, so one conversation serves them all.
         self._template = self._made()
         self._kept: OrderedDict[str, SkillTools] = OrderedDict()
+        # While a request is in flight: the kit hands it to no callback that reads the model's answer.
+        self._requests: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     async def get_tools(self, readonly_context: Any = None) -> list[Any]:
         """Return the tools."""
@@ -54,6 +60,18 @@ class SkillToolset(BaseToolset):
     async def process_llm_request(self, *, tool_context: Any, llm_request: Any) -> None:
         """Add the list of skills to the request's instructions."""
         llm_request.append_instructions([self._template.system_prompt])
+        self._requests[_agent_run(tool_context)] = llm_request
+
+    def put_names_right(self, callback_context: Any, llm_response: Any) -> None:
+        """Put tools' names right in what the model wrote, before approvals and other callbacks see it.
+
+        It is an ``after_model_callback``; without it the kit answers a misspelt name with an error.
+        """
+        request = self._requests.get(_agent_run(callback_context))
+        others = () if request is None else request.tools_dict
+        for part in (llm_response.content.parts if llm_response.content else None) or []:
+            if (call := part.function_call) is not None and call.name:
+                call.name, call.args = self._template.put_right(call.name, call.args or {}, others)
 
     async def close(self) -> None:
         """Close every conversation."""
@@ -67,14 +85,15 @@ class SkillToolset(BaseToolset):
         # The kit identifies a session by these three; an id alone may repeat between users.
         key = f"{session.app_name}\0{session.user_id}\0{session.id}"
         if key not in self._kept:
-            self._kept[key] = self._made()
+            self._kept[key] = self._made(key)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)[1].session.close()
         self._kept.move_to_end(key)
         return self._kept[key]
 
-    def _made(self) -> SkillTools:
-        return SkillTools(self._runtime, style=self._style, catalog_tokens=self._catalog_tokens)
+    def _made(self, key: str | None = None) -> SkillTools:
+        session = self._runtime.session(key=key)
+        return SkillTools(self._runtime, session=session, style=self._style, catalog_tokens=self._catalog_tokens)
 
 
 class _SkillTool(BaseTool):
@@ -92,13 +111,24 @@ class _SkillTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """Call the skill; the envelope is the answer."""
         skills = self._toolset.conversation(tool_context)
-        # The call itself is the last event; its finish reason is that of the model that made the call.
-        events = tool_context.session.events
-        reason = getattr(events[-1], "finish_reason", None) if events else None
+        call_id = tool_context.function_call_id
+        # The last one: a model may use the same ids in several messages.
+        made = (each for each in reversed(tool_context.session.events) if _has_call(each, call_id))
+        event = next(made, None)
+        reason = getattr(event, "finish_reason", None)
         response = await skills.call(
             self._skill_tool,
             args,
             finish_reason=getattr(reason, "value", None),
-            call_id=tool_context.function_call_id,
+            call_id=call_id,
+            message=getattr(event, "id", None),
         )
         return to_object(response)
+
+
+def _agent_run(context: Any) -> str:
+    return f"{context.invocation_id}\0{context.agent_name}"
+
+
+def _has_call(event: Any, call_id: str) -> bool:
+    return any(call.id == call_id for call in event.get_function_calls())

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import (
-    OWN_TOOLS,
     ToolList,
     conversation_runtime,
+    definable,
     fits,
-    is_hidden,
     skills_prompt,
     to_text,
 )
-from skillruntime.adapters.langchain import SkillTool, call_options
+from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_tool, put_right
+from skillruntime.adapters.langchain import SkillTool
+from skillruntime.adapters.tool_call import is_control_flow
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
@@ -26,8 +27,6 @@ from skillruntime.runtime.activation import ActiveSkill, digest_of, fingerprint,
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
-
-__all__ = ["Conversation", "Conversations", "Prompting"]
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -62,7 +61,7 @@ class Conversation:
 
     def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
         self.session = session
-        self.needs_search = False
+        self._needs_search = False
         self._runtime = runtime
         self._prompting = prompting
         self._tool_list = prompting.tool_list
@@ -70,6 +69,7 @@ class Conversation:
         self._lock = threading.RLock()
         # The catalog and the functions that prompt and tools were made from; these are rebuilt when they change.
         self._basis: tuple[SkillCatalog, tuple[str, ...]] | None = None
+        self._is_any_left_out = False
         self._prompt = ""
         self._own: dict[str, SkillTool] = {}
         self._typed: dict[str, list[SkillTool]] = {}
@@ -99,13 +99,18 @@ class Conversation:
                 self._repeated[name, edition] = text
             return self._repeated[name, edition]
 
+    def needed_tools(self) -> set[str]:
+        """Return which of `OWN_TOOLS` the conversation needs where each callable is a tool of its own."""
+        self._update()
+        optional = {"search_skills": self._needs_search, "call_skill": self._is_any_left_out}
+        return {name for name in OWN_TOOLS if optional.get(name, True)}
+
     def typed_tools(self, name: str) -> list[SkillTool]:
-        """Return the tools of the skill *name*, without those that do not fit the session's token limits."""
+        """Return the tools of the skill *name* that are offered: those that the limits of tokens admit."""
         self._update()
         with self._lock:
             if name not in self._typed:
                 self._typed[name] = self._made(name)
-                self._skill_by_tool.update({tool.name: (name, tool) for tool in self._typed[name]})
             return self._typed[name]
 
     def function_tools(self) -> list[SkillTool]:
@@ -122,6 +127,19 @@ class Conversation:
             if tool_name not in self._skill_by_tool and (skill := self.skill_of(tool_name)) is not None:
                 self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
+
+    def put_right(self, sent: str, arguments: Any, others: Iterable[str], offered: Collection[str]) -> tuple[str, Any]:
+        """Return a call with its names put right; *others* are the host's own tools, some of them *offered* now."""
+        if self.typed_tool(sent) is not None:
+            return sent, arguments
+        name, right = put_right(self._runtime, sent, arguments, {name: name for name in others})
+        if name in others and name not in offered:
+            return sent, arguments
+        return name, right
+
+    def nearest_tools(self, sent: str, others: Iterable[str]) -> tuple[str, ...]:
+        """Return the tools whose names are most like *sent*."""
+        return meant_tool(self._runtime, sent, {name: name for name in others}).nearest
 
     def skill_of(self, tool_name: str) -> str | None:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""
@@ -144,18 +162,27 @@ class Conversation:
         """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
         with self._lock:
             for name in names:
-                for tool in self._typed.pop(name, ()):
-                    self._skill_by_tool.pop(tool.name, None)
+                self._typed.pop(name, None)
+                known = self._skill_by_tool.items()
+                self._skill_by_tool = {tool: found for tool, found in known if found[0] != name}
 
     def _made(self, name: str) -> list[SkillTool]:
-        made: list[SkillTool] = []
+        callables: Iterable[str] = ()
         with suppress(SkillRuntimeError):
-            for callable_name in self._runtime.open_skill(name).contracts:
-                tool = SkillTool(self._runtime, callable_name, session=self.session)
-                # Not offered at all: a schema that is cut is not a schema.
-                if self.session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str)) is None:
-                    made.append(tool)
-        return made
+            callables = self._runtime.open_skill(name).contracts
+        defined = definable(self._runtime, callables)
+        offered = []
+        for callable_name in callables:
+            tool = SkillTool(self._runtime, callable_name, session=self.session)
+            self._skill_by_tool[tool.name] = (name, tool)
+            if callable_name not in defined:
+                self._is_any_left_out = True
+            # Not offered at all: a schema that is cut is not a schema.
+            elif self.session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str)) is None:
+                offered.append(tool)
+            else:
+                del self._skill_by_tool[tool.name]
+        return offered
 
     def _update(self) -> None:
         """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
@@ -168,12 +195,13 @@ class Conversation:
                 return
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
-            self.needs_search = not fits(rendered)
+            self._needs_search = not fits(rendered)
             own = conversation_runtime(
-                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, options=call_options
+                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, let_through=is_control_flow
             )
             self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}
             self._typed.clear()
+            self._is_any_left_out = False
             self._skill_by_tool.clear()
             self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
             self._basis = (catalog, functions)
@@ -210,7 +238,7 @@ class Conversations:
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory in another process.
                 workspace = None if self._workspace is None else self._workspace(key)
-                session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model)
+                session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model, key=key)
                 found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
                 # A service sees any number of conversations; a closed one is rebuilt from its state.
                 if len(self._kept) > _KEPT:

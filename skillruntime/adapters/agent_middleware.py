@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio.to_thread
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.extras import missing_extra
@@ -24,20 +25,26 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "agents") from None
 
-from skillruntime.adapters.agent_answers import in_place_of_framework_text, make_storable, not_approved, refused
+from skillruntime.adapters import agent_messages
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_messages import is_loading, second_answers, with_each_once, with_text
-from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
+from skillruntime.adapters.agent_state import (
+    SkillState,
+    active_skills,
+    first_turn,
+    loading_answers,
+    next_turn,
+    next_use,
+)
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
     FIXED,
     TYPED,
     ToolListName,
-    is_hidden,
     require_free_names,
     unknown_tool,
 )
+from skillruntime.adapters.known_names import is_hidden
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -114,8 +121,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._restricts = restrict
         self._ask = ask
         self._aliases = aliases
-        extra = () if limits is None else ("read_on",)
-        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
+        self._seen: set[str] = set()  # the host's tools
+        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill")))
         # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
@@ -144,7 +151,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
-        update: dict[str, Any] = {}
+        config = var_child_runnable_config.get() or {}
+        parent = str(config.get("configurable", {}).get("checkpoint_ns", "")).rpartition("|")[0]
+        update: dict[str, Any] = {"skill_turn": first_turn(state, parent)}
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
@@ -160,7 +169,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 update["loaded_skills"] = changed
         if resumed := self._resumed(state):
             update["loaded_skills"] = resumed
-        return update or None
+        return update
 
     async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation; files are read in a worker thread."""
@@ -193,7 +202,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                         answer.close()  # or Python warns that it was never awaited
                     raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
-                    return not_approved(routed)
+                    return agent_messages.not_approved(routed)
             result = handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -210,7 +219,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if (await answer if inspect.isawaitable(answer) else answer) is not True:
-                    return not_approved(routed)
+                    return agent_messages.not_approved(routed)
             result = await handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -224,13 +233,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # The state knows more than the messages: which skills were used last, and those trimmed away.
         if state.get("loaded_skills"):
             return {}
-        messages = state.get("messages") or []
-        calls = loading_calls(messages)
         conversation = self._conversations.of(state)
         found: dict[str, Any] = {}
-        for message in messages if calls else ():
-            name = loaded_by(message, calls)
-            if name is None or is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
+        for name in loading_answers(state.get("messages") or []).values():
+            if is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
                 continue
             edition, text = now
             found[name] = {"edition": edition, "text": text, "used": len(found) + 1}
@@ -256,24 +262,25 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
         # By identity: a message compares by its fields, and two answers may be the same text.
-        second = {id(message) for message in second_answers(request.messages)}
+        second = {id(message) for message in agent_messages.second_answers(request.messages)}
         once = [message for message in request.messages if id(message) not in second]
-        messages, shown = with_each_once(once, texts)
+        messages, shown = agent_messages.with_each_once(once, texts)
         # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
         _require_distinct(request.tools, self._own)
         others = [tool for tool in request.tools if _name_of(tool) not in self._own]
-        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
-        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
-        if self._tool_list is TYPED:
-            own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
         # Providers reject two tools of one name; that of the host is kept.
         taken = {_name_of(tool) for tool in others}
         typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
+        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
+        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
+        if self._tool_list is TYPED:
+            needed = conversation.needed_tools()
+            own = [tool for tool in own if tool.name in needed]
         return request.override(
-            system_message=with_text(request.system_message, skills_text),
+            system_message=agent_messages.with_text(request.system_message, skills_text),
             messages=messages,
             tools=[*others, *own, *typed],
         )
@@ -292,20 +299,30 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # An ExtendedModelResponse of another middleware wraps the ModelResponse.
         inner = getattr(response, "model_response", response)
         conversation = self._conversations.of(request.state)
+        offered = {_name_of(tool) for tool in request.tools}
+        # A tool that is withheld from this request is still not to be confused with one of a skill.
+        self._seen |= offered
 
         def is_ours(name: str) -> bool:
             return name in self._own or self._catches or conversation.typed_tool(name) is not None
 
+        def put_right(name: str, arguments: Any) -> tuple[str, Any]:
+            return conversation.put_right(name, arguments, self._seen, offered)
+
         result: list[BaseMessage] = []
         for message in inner.result:
-            result += with_calls_settled(message, is_ours) if isinstance(message, AIMessage) else [message]
+            result += with_calls_settled(message, is_ours, put_right) if isinstance(message, AIMessage) else [message]
         inner.result = result
-        settled: ModelResponse[Any] | ExtendedModelResponse[Any] = response
-        # The request left them out; here they leave the state too, without a node of the graph for it.
-        if inner is response and (second := second_answers(request.state.get("messages") or [])):
-            gone = [RemoveMessage(str(message.id)) for message in second if message.id]
-            settled = ExtendedModelResponse(inner, Command(update={"messages": gone}))
-        return settled
+        if inner is not response:
+            extended: ExtendedModelResponse[Any] = response
+            return extended
+        # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
+        update: dict[str, Any] = {"skill_turn": next_turn(str(request.state.get("skill_turn")))}
+        # The request left them out; so they leave the state too.
+        second = agent_messages.second_answers(request.state.get("messages") or [])
+        if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
+            update["messages"] = gone
+        return ExtendedModelResponse(inner, Command(update=update))
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
         """Return the request with the tool that answers it, or the answer if no tool may."""
@@ -314,31 +331,35 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if name in self._own and request.tool is not None:
             return request.override(tool=conversation.own_tool(name))
         if request.tool is None:
-            # The name that other runtimes have for calling a script; instructions written for them mention it.
-            if name == "run_skill_script":
-                return request.override(tool=conversation.own_tool(name))
             if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
                 return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:
-                return refused(
-                    request,
-                    ErrorCode.TOOL_NOT_AVAILABLE,
-                    f"{name!r} belongs to the skill {skill_name!r}, which is not loaded",
-                    f"Call load_skill with the name {skill_name!r} first; then its tools are offered",
-                    recoverable=True,
-                )
+                return self._not_offered(request, conversation, skill_name)
             return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
         # Only the host's tools: skills answer for themselves, by their contracts.
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
-                return refused(
+                return agent_messages.refused(
                     request,
                     ErrorCode.ACCESS_DENIED,
                     f"{name!r} was not run: the active skills allow {', '.join(allowed) or 'no other tool'}",
                     "Use one of the allowed tools, or tell the user what is missing",
                 )
         return request
+
+    def _not_offered(self, request: ToolCallRequest, conversation: Conversation, skill: str) -> ToolMessage:
+        """Return the answer to a call of a tool that *skill* does not have, or not yet."""
+        name = request.tool_call["name"]
+        if not self._may_call(skill, request.state):
+            wrong = f"{name!r} belongs to the skill {skill!r}, which is not loaded"
+            action = f"Call load_skill with the name {skill!r} first; then its tools are offered"
+        else:
+            # To load it again would not help.
+            tools = [tool.name for tool in conversation.typed_tools(skill)]
+            wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
+            action = f"Use one of its tools: {', '.join(map(repr, tools))}" if tools else "Follow its instructions"
+        return agent_messages.refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action, recoverable=True)
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
         """Whether a tool of *skill* may run: it is loaded, or needs no loading.
@@ -349,14 +370,17 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
             return True
         # A function of the host alone needs no loading.
-        return skill in self._runtime.function_skills() or is_loading(skill, state)
+        return skill in self._runtime.function_skills() or agent_messages.is_loading(skill, state)
 
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
         if isinstance(result, ToolMessage):
-            if (own := in_place_of_framework_text(request, result, with_malformed=self._catches)) is not None:
+            own = agent_messages.in_place_of_framework_text(
+                request, result, self._nearest, with_malformed=self._catches
+            )
+            if own is not None:
                 return own
-            make_storable(result)
+            agent_messages.make_storable(result)
         return self._noted(request, result)
 
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -385,11 +409,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """Whether the tool is one of the conversation's own or a skill's."""
         return request.tool_call["name"] in self._own or isinstance(request.tool, SkillTool)
 
+    def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
+        """Return the names of tools that are most like that of a call which nothing answers."""
+        return self._conversations.of(request.state).nearest_tools(request.tool_call["name"], self._own)
+
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
-            return refused_call(name, request.tool_call["id"], unknown_tool(name))
+            return refused_call(name, request.tool_call["id"], unknown_tool(name, self._nearest(request)))
         # A host that has its own error handling keeps it, unless it asked for envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error

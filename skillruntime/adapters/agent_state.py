@@ -10,7 +10,7 @@ from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AIMessage, ToolMessage
 from typing_extensions import TypedDict
 
-__all__ = ["LoadedSkill", "SkillState", "active_skills", "loaded_by", "loading_calls", "merge_loaded", "next_use"]
+from skillruntime.runtime.activation import as_text, digest_of
 
 
 class LoadedSkill(TypedDict):
@@ -42,6 +42,30 @@ class SkillState(AgentState[Any]):
 
     loaded_skills: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]]
     skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
+    skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
+    """Names the last message of the model, within the conversation: see `first_turn`."""
+
+
+def first_turn(state: Mapping[str, Any], parent: str) -> str:
+    """Return the name of the turn in which a run begins: different for each run, the same if the run is begun again.
+
+    It is made of the messages up to the last that is not the model's work, because a history that a caller sends again
+    has other ids. *parent* names the task of the graph around this one, so that two agents of one thread differ.
+    """
+    messages = state.get("messages") or []
+    people = [number for number, message in enumerate(messages, start=1) if message.type == "human"]
+    begun = people[-1] if people else 0
+    said = [(message.type, message.content, getattr(message, "tool_calls", None)) for message in messages[:begun]]
+    turn = digest_of(as_text([state.get("skill_turn"), parent, said]))
+    for message in messages[begun:]:
+        if isinstance(message, AIMessage):
+            turn = next_turn(turn)
+    return turn
+
+
+def next_turn(turn: str) -> str:
+    """Return the name of the turn after *turn*."""
+    return digest_of(turn)
 
 
 def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
@@ -60,26 +84,21 @@ def next_use(state: Mapping[str, Any]) -> int:
     return max((one["used"] for one in loaded.values()), default=0) + 1
 
 
-def loading_calls(messages: Sequence[Any]) -> set[str]:
-    """Return the ids of all calls of ``load_skill`` in *messages*."""
-    return {
-        str(call["id"])
-        for message in messages
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-        if call["name"] == "load_skill"
-    }
-
-
-def loaded_by(message: Any, calls: set[str]) -> str | None:
-    """Return the skill whose instructions *message* shows, if it answers one of *calls*; else None.
+def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
+    """Return, by their index, the messages that show a skill's instructions, each with the skill's name.
 
     The text itself is read: a history that a caller sent back as JSON has lost artifacts and ``additional_kwargs``.
     """
-    if not isinstance(message, ToolMessage) or message.tool_call_id not in calls:
-        return None
-    found = _OPENING.match(message.text)
-    return found["name"] if found else None
+    found: dict[int, str] = {}
+    calls: set[str] = set()
+    for index, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            # Only of this message: a model may use the same ids in its next one.
+            calls = {str(call["id"]) for call in message.tool_calls if call["name"] == "load_skill"}
+        is_answer = isinstance(message, ToolMessage) and message.tool_call_id in calls
+        if is_answer and (opening := _OPENING.match(message.text)):
+            found[index] = opening["name"]
+    return found
 
 
 # As `render_activation` begins the instructions.

@@ -14,8 +14,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["ALIASES", "ToolPattern", "permits"]
-
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "bash": ("shell", "terminal", "execute", "run_command"),
     "read": ("read_file",),

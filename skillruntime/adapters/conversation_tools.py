@@ -1,41 +1,31 @@
 """The tools of every conversation. They have contracts, so their malformed arguments are repaired too.
 
-``load_skill``, ``read_skill_resource``, ``call_skill``, and, if needed, ``search_skills`` (the catalog does not fit its
-budget) and ``read_on`` (a token limit may cut a text).
+``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut), ``call_skill``, and, where the
+catalog does not fit its budget, ``search_skills``.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
+from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callable, meant_skill
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
-from skillruntime.catalog.visible_text import visible_json, visible_line
+from skillruntime.catalog.visibility import escaped, visible_json, visible_line, visible_text
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.activation import fingerprint
-from skillruntime.runtime.call_options import CallOptions
+from skillruntime.errors import ErrorCode, SkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.runtime.activation import fingerprint, within_tokens
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
-
-__all__ = [
-    *("FIXED", "LOAD_SKILL", "MOST_TOOLS", "OWN_TOOLS", "READ_RESOURCE", "RUN_SCRIPT", "TYPED", "ToolList"),
-    *("ToolListName", "ToolStyle", "chosen_style", "contracts_of", "conversation_runtime", "fits", "is_hidden"),
-    *("own_tool_names", "require_free_names", "require_runtime", "script_call", "skills_prompt", "to_object"),
-    *("to_text", "tool_list_of", "unknown_tool", "visible_callables"),
-]
-
-OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on", "run_skill_script")
-"""Names that a skill's tool must not have; each adapter checks its runtime with `require_free_names`."""
 
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
@@ -90,25 +80,23 @@ def fits(rendered: Rendered) -> bool:
 
 def to_text(response: SkillResponse) -> str:
     """Return an answer as a model reads it: instructions, resources and pages as plain text, anything else as JSON."""
+    metadata = response.metadata or {}
+    if "page" in metadata:
+        return escaped(visible_text(metadata["page"]))
     # In JSON every line end and quote of a long text would cost a token more.
-    is_page = "read_on" in (response.metadata or {})
-    if isinstance(response.data, str) and response.status == "success" and (is_page or _is_own(response)):
-        return response.data
-    return visible_json(response.to_json())
+    if isinstance(response.data, str) and response.status == "success" and metadata.get("skill") in OWN_TOOLS:
+        return escaped(response.data)
+    return escaped(visible_json(response.to_json()))
 
 
 def to_object(response: SkillResponse) -> dict[str, Any]:
     """Return an answer as the JSON object that an SDK writes out itself, with hidden characters as visible escapes."""
+    metadata = dict(response.metadata or {})
+    if "page" in metadata:
+        response = replace(response, data=metadata.pop("page"), metadata=metadata)
     # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the whole request would fail.
-    envelope: dict[str, Any] = json.loads(visible_json(response.to_json(), escape=r"\\u"))
+    envelope: dict[str, Any] = json.loads(escaped(visible_json(response.to_json(), escape=r"\\u")))
     return envelope
-
-
-def is_hidden(runtime: SkillRuntime, name: str) -> bool:
-    """Whether *name* belongs to a skill that its author hides from models."""
-    # Hiding is said of a skill, and holds for all of its tools.
-    metadata = runtime.catalog.get(name.partition("/")[0])
-    return metadata is not None and not metadata.model_invocable
 
 
 def visible_callables(runtime: SkillRuntime) -> list[str]:
@@ -125,6 +113,24 @@ def contracts_of(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contr
         with suppress(SkillRuntimeError):
             found[name] = runtime.contract(name)
     return found
+
+
+def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
+    """Return the contracts of *names* that a request may define: of an untrusted skill no more than its tokens allow.
+
+    What is left out is called by name, with ``call_skill``.
+    """
+    contracts = contracts_of(runtime, names)
+    limited: dict[str, dict[str, str]] = {}
+    for name, contract in contracts.items():
+        metadata = runtime.catalog.get(name.partition("/")[0])
+        if metadata is not None and not metadata.trusted:
+            text = f"{name} {contract.description} {json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
+            limited.setdefault(metadata.name, {})[name] = text
+    for definitions in limited.values():
+        for name in definitions.keys() - within_tokens(definitions, runtime.definition_tokens):
+            del contracts[name]
+    return contracts
 
 
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
@@ -184,12 +190,11 @@ def tool_list_of(style: ToolStyle) -> ToolList:
     return TYPED if style == "typed" else FIXED
 
 
-def own_tool_names(style: ToolStyle, rendered: Rendered, session: SkillSession) -> list[str]:
+def own_tool_names(style: ToolStyle, rendered: Rendered, *, is_any_left_out: bool = False) -> list[str]:
     """Return which of `OWN_TOOLS` a conversation needs."""
     names = ["load_skill", "read_skill_resource"]
     names += [] if fits(rendered) else ["search_skills"]
-    names += [] if session.limits is None else ["read_on"]
-    return [*names, "call_skill"] if style == "generic" else names
+    return [*names, "call_skill"] if style == "generic" or is_any_left_out else names
 
 
 def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
@@ -202,24 +207,18 @@ def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
     return "\n\n".join(filter(None, parts))
 
 
-def unknown_tool(name: Any, offered: str = "Use one of the tools that are offered") -> SkillError:
-    """Return the error for a call of a tool that does not exist."""
+def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
+    """Return the error for a call of a tool that does not exist, or is not offered now."""
     return SkillError(
-        ErrorCode.TOOL_NOT_AVAILABLE, f"Unknown tool {str(name)[:80]!r}", recoverable=True, suggested_action=offered
+        ErrorCode.TOOL_NOT_AVAILABLE,
+        f"Unknown tool {str(name)[:80]!r}",
+        recoverable=True,
+        suggested_action=_did_you_mean(nearest) if nearest else "Use one of the tools that are offered",
     )
 
 
-def script_call(arguments: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the callable and its arguments that a call of ``run_skill_script`` means.
-
-    Other runtimes for skills have a tool of this name, and instructions written for them mention it.
-
-    >>> script_call({"skill_name": "pdf", "script_name": "scripts/extract.py", "args": {"path": "a.pdf"}})
-    ('pdf/extract', {'path': 'a.pdf'})
-    """
-    script = str(arguments.get("script_name") or "").rpartition("/")[2].partition(".")[0]
-    skill = str(arguments["skill_name"])
-    return f"{skill}/{script}" if script and script != skill else skill, arguments.get("args") or {}
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"Did you mean {' or '.join(repr(name) for name in names)}?"
 
 
 def conversation_runtime(
@@ -228,20 +227,18 @@ def conversation_runtime(
     *,
     tool_list: ToolList = TYPED,
     rendered: Rendered | None = None,
-    options: Callable[[], CallOptions] | None = None,
+    let_through: Callable[[Exception], bool] | None = None,
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *options* returns the options of each
-    call that ``call_skill`` makes.
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call.
     """
     own = SkillRuntime()
 
     @own.implements("load_skill", contract=_load_skill(_offered_names(runtime, rendered)))
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
         # Before anything else, so that no other error reveals that it exists.
-        name = arguments["name"]
-        _require_visible(runtime, name)
+        name = _skill_name(runtime, arguments["name"])
         text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
         active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
         # The middleware keeps both in the agent's state.
@@ -250,8 +247,9 @@ def conversation_runtime(
 
     @own.implements("read_skill_resource", contract=READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:
-        _require_visible(runtime, arguments["name"])
-        return session.read_resource(arguments["name"], arguments["path"])
+        if session.has_page(arguments["path"]):
+            return session.read_on(arguments["path"])
+        return session.read_resource(_skill_name(runtime, arguments["name"]), arguments["path"])
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
@@ -261,30 +259,23 @@ def conversation_runtime(
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
         return "\n".join(found[:limit]) or "No skill matches these words; try other words, or continue without a skill."
 
-    @own.implements("read_on", contract=_READ_ON)
-    def read_on(arguments: dict[str, Any]) -> str:
-        return session.read_on(arguments["handle"])
-
-    @own.implements("call_skill", contract=_CALL_SKILL)
+    @own.implements("call_skill", contract=CALL_SKILL)
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
-        _require_visible(runtime, name)
         # One call id for both: a trace shows the skill under the tool call of the model.
-        asked: CallOptions = {**(options() if options is not None else {}), "call_id": context.call_id}
-        asked["version"] = arguments.get("version")
-        return await runtime.call(name, arguments.get("arguments", {}), session=session, **asked)
-
-    @own.implements("run_skill_script", contract=RUN_SCRIPT)
-    async def run_skill_script(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
-        # "scripts/extract.py" of the skill "pdf" is the callable "pdf/extract".
-        name, given = script_call(arguments)
-        return await call_skill({"name": name, "arguments": given}, context)
+        return await runtime.call(
+            name,
+            arguments.get("arguments", {}),
+            session=session,
+            version=arguments.get("version"),
+            config=context.config,
+            call_id=context.call_id,
+            conversation=context.conversation,
+            message=context.message,
+            let_through=let_through,
+        )
 
     return own
-
-
-def _is_own(response: SkillResponse) -> bool:
-    return (response.metadata or {}).get("skill") in OWN_TOOLS
 
 
 def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:
@@ -307,16 +298,28 @@ def _description(runtime: SkillRuntime, name: str) -> str:
     return line if len(line) <= 200 else line[:199] + "…"
 
 
-def _callable_name(runtime: SkillRuntime, name: str) -> str:
-    """Return the callable that a model means: some write the tool name, ``pdf__extract`` for ``pdf/extract``."""
-    # The name as it is goes first: a skill may have "__" in its own.
-    for candidate in (name, name.replace("__", "/", 1)):
-        try:
-            runtime.contract(candidate)
-        except SkillRuntimeError:
-            continue
-        return candidate
+def _skill_name(runtime: SkillRuntime, sent: str) -> str:
+    """Return the skill that a model means; a hidden one is as unknown as any other."""
+    name = meant_skill(runtime, sent) or sent
+    _require_visible(runtime, name)
     return name
+
+
+def _callable_name(runtime: SkillRuntime, sent: str) -> str:
+    """Return the callable that a model means.
+
+    Raises:
+        SkillNotFoundError: there is none; the nearest names are in its suggested action.
+    """
+    meant = meant_callable(runtime, sent)
+    if meant.name is not None:
+        return meant.name
+    _require_visible(runtime, sent)
+    if meant.nearest and meant_skill(runtime, sent) is None:
+        raise SkillNotFoundError(
+            f"There is no skill or tool named {sent[:80]!r}", suggested_action=_did_you_mean(meant.nearest)
+        )
+    return sent
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:
@@ -348,7 +351,7 @@ LOAD_SKILL = _contract(
 )
 READ_RESOURCE = _contract(
     "read_skill_resource",
-    "Read one text file of a skill, by the path that load_skill listed.",
+    "Read one text file of a skill, by the path that load_skill listed, or the rest of a text that was cut.",
     ["name", "path"],
     name=_NAME,
     path={"type": "string", "minLength": 1, "description": "Such as 'references/FORMS.md'"},
@@ -360,25 +363,11 @@ _SEARCH = _contract(
     query={"type": "string", "minLength": 1, "description": "What the task is about, in a few words"},
     limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "How many at most; 10 if not given"},
 )
-_READ_ON = _contract(
-    "read_on",
-    "Read the next part of a text that was cut.",
-    ["handle"],
-    handle={"type": "string", "minLength": 1, "description": "As given at the cut"},
-)
-_CALL_SKILL = _contract(
+CALL_SKILL = _contract(
     "call_skill",
     "Call a skill's tool with arguments, as its instructions say; returns an envelope.",
     ["name"],
     name={**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
     arguments={"type": "object", "description": "The arguments, as the skill's contract says"},
     version={"type": "string", "description": "The version the arguments are written for, if known"},
-)
-RUN_SCRIPT = _contract(
-    "run_skill_script",
-    "Call a skill's script.",
-    ["skill_name"],
-    skill_name=_NAME,
-    script_name={"type": "string", "description": "The script's file name"},
-    args={"type": "object", "description": "The arguments, as the script's contract says"},
 )

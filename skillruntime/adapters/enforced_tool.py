@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
+from skillruntime.adapters.tool_call import PROOF, ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.contract.annotation_schema import SchemaWriter
 from skillruntime.contract.coercion.policy import Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair
@@ -31,10 +31,6 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 
-__all__ = ["EnforcedTool", "enforce"]
-
-# The parameter by which `EnforcedTool` knows a call from ToolNode: a model sends JSON, never a ToolRuntime.
-_PROOF = "skillruntime_proof"
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
 
 
@@ -101,7 +97,7 @@ class EnforcedTool(BaseTool):
         # after it, because ToolNode sets one ToolRuntime: the last that it finds.
         read = function or self.coroutine
         own = get_type_hints(read, include_extras=True) if read is not None else {}
-        asking.__annotations__ = {_PROOF: tool_node.ToolRuntime, **own}
+        asking.__annotations__ = {PROOF: tool_node.ToolRuntime, **own}
         return asking
 
     @property
@@ -157,7 +153,7 @@ class EnforcedTool(BaseTool):
             tool_node is not None and any(isinstance(value, tool_node.ToolRuntime) for value in tool_input.values())
         )
         injected = {key: value for key, value in tool_input.items() if is_from_host and key in self._injected}
-        return {key: value for key, value in tool_input.items() if key not in injected and key != _PROOF}, injected
+        return {key: value for key, value in tool_input.items() if key not in injected and key != PROOF}, injected
 
     def _accepted(self, given: Any) -> Accepted:
         accepted = self._contract.accept(given, policy=self._policy)

@@ -10,24 +10,25 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import anyio
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
-from pydantic import PrivateAttr, SerializerFunctionWrapHandler, model_serializer
+from pydantic import PrivateAttr
 from pydantic_core import PydanticUndefined
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
-    OWN_TOOLS,
     ToolStyle,
     chosen_style,
     conversation_runtime,
+    definable,
     own_tool_names,
     require_free_names,
     require_runtime,
@@ -38,18 +39,28 @@ from skillruntime.adapters.conversation_tools import (
     visible_callables,
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
+from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
-from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
+from skillruntime.adapters.tool_call import (
+    PROOF,
+    Place,
+    ainvoke,
+    asking_for,
+    invoke,
+    is_control_flow,
+    place_of,
+    to_tool_result,
+)
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
-__all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "call_options", "enforce"]
+__all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "enforce"]
 
 DEFAULT_CATALOG_TOKENS = 4_000
 """The catalog's default budget, in tokens: about eighty skills with full descriptions."""
@@ -89,67 +100,6 @@ class SkillTool(BaseTool):
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
 
-    @classmethod
-    def listed(cls, runtime: SkillRuntime, skill: str, *, session: SkillSession | None = None) -> SkillTool:
-        """Return the tool for *skill*, a name that *runtime* lists; its contract is read when it is first needed.
-
-        A toolkit may have thousands of tools, of which a host takes the few that a request needs.
-        """
-        tool = cls.__new__(cls)
-        own = _fields_of_class(cls)
-        found = {"name": to_tool_name(skill), "description": "", "args_schema": {}}
-        BaseTool.__init__(tool, **({name: found[name] for name in found if name not in own} if own else found))
-        # Absent fields are what pydantic asks `__getattr__` for.
-        for name in ("description", "args_schema"):
-            if name not in own:
-                del tool.__dict__[name]
-        tool._called = (runtime, skill, session, to_text)
-        return tool
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in ("description", "args_schema"):
-                return super().__getattr__(name)
-            self._read()
-            return self.__dict__[name]
-
-    def _read(self) -> None:
-        """Set the fields that are not there yet: what a host has set stays."""
-        fields = self.__dict__
-        if "description" in fields and "args_schema" in fields:
-            return
-        runtime, skill, *_ = self._called
-        try:
-            found = _read_fields(runtime.contract(skill), skill)
-        except SkillRuntimeError:  # it has changed since it was listed: a call of it says why
-            found = {"description": skill, "args_schema": {"type": "object", "properties": {}}}
-        for name, value in found.items():
-            fields.setdefault(name, value)
-
-    # pydantic reads an instance's fields here without asking for them.
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        self._read()
-        written: dict[str, Any] = write(self)
-        return written
-
-    def __eq__(self, other: object) -> bool:
-        for each in (self, other):
-            if isinstance(each, SkillTool):
-                each._read()
-        return super().__eq__(other)
-
-    def __iter__(self) -> Any:
-        self._read()
-        return super().__iter__()
-
-    def __repr_args__(self) -> Any:
-        if (self.__pydantic_private__ or {}).get("_called"):  # `model_construct` makes a tool that calls nothing
-            self._read()
-        return super().__repr_args__()
-
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SkillTool:
         return self.model_copy()  # a copy calls the same runtime, which holds locks and threads
 
@@ -158,11 +108,19 @@ class SkillTool(BaseTool):
 
     invoke, ainvoke = invoke, ainvoke
 
+    @property
+    def func(self) -> Callable[..., Any] | None:
+        """What LangGraph reads to find that its ``ToolRuntime`` is wanted: it says which message has the call."""
+        tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
+        return None if tool_node is None else asking_for(tool_node.ToolRuntime)
+
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        return dict(tool_input)  # nothing is injected, so callbacks see what the model sent
+        sent: dict[str, Any] = _split(tool_input)[0]  # callbacks see what the model sent
+        return sent
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (tool_input, tool_call_id), {}  # by position, so that no argument's name can clash
+        given, place = _split(tool_input)
+        return (given, tool_call_id, place), {}  # by position, so that no argument's name can clash
 
     # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
     # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
@@ -171,11 +129,9 @@ class SkillTool(BaseTool):
     def _run(self) -> Callable[..., Any]:
         runtime, skill, session, to_content, name = *self._called, self.name
 
-        def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
-            config = var_child_runnable_config.get()
-            response = runtime.call_sync(
-                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
-            )
+        def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
+            options = _options(tool_call_id, place)
+            response = runtime.call_sync(skill, tool_input, session=session, **options)
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
@@ -185,11 +141,9 @@ class SkillTool(BaseTool):
     def _arun(self) -> Callable[..., Any]:
         runtime, skill, session, to_content, name = *self._called, self.name
 
-        async def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
-            config = var_child_runnable_config.get()
-            response = await runtime.call(
-                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
-            )
+        async def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
+            options = _options(tool_call_id, place)
+            response = await runtime.call(skill, tool_input, session=session, **options)
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
@@ -204,12 +158,36 @@ def _fields_of_class(kind: type[SkillTool]) -> frozenset[str]:
 
 
 def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:
-    return {"description": contract.description or skill, "args_schema": to_tool_schema(contract)}
+    return {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
 
 
 _SIGNATURE = inspect.Signature(
-    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("tool_input", "tool_call_id")]
+    [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for name in ("tool_input", "tool_call_id", "place")
+    ]
 )
+
+
+def _split(tool_input: Any) -> tuple[Any, Place | None]:
+    """Return what the model sent, and where its call stands, which only a host can say."""
+    if not isinstance(tool_input, dict) or PROOF not in tool_input:
+        return tool_input, None
+    place = place_of(tool_input[PROOF])
+    if place is None:
+        return tool_input, None
+    return {key: value for key, value in tool_input.items() if key != PROOF}, place
+
+
+def _options(tool_call_id: str | None, place: Place | None) -> CallOptions:
+    options: CallOptions = {
+        "config": var_child_runnable_config.get(),
+        "call_id": tool_call_id,
+        "let_through": is_control_flow,
+    }
+    if place is not None:
+        options["conversation"], options["message"] = place.conversation, place.message
+    return options
 
 
 class SkillToolkit(BaseToolkit):
@@ -265,28 +243,31 @@ class SkillToolkit(BaseToolkit):
         rendered = self._session.render_catalog(self._catalog_tokens)
         return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
 
-    def answer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
+    def answer(
+        self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
+    ) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
 
-        Calls with broken JSON are repaired or answered; a call of an unknown tool is answered.
+        Calls with broken JSON are repaired or answered; a call of an unknown tool is answered. *number* is the
+        message's place in the conversation that `session` names: a remote skill runs once for the same call of it, also
+        where the request is sent again. By default the message's id counts.
         """
-        settled, pending = self._pending(message)
-        tools = self._tools_by_name() if pending else {}
-        return [*settled, *(_invoked(tools, call, config) for call in pending)]
+        settled, pending = self._pending(message, number)
+        return [*settled, *(tool.invoke(call, config) for tool, call in pending)]
 
-    async def aanswer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
+    async def aanswer(
+        self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
+    ) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, which run concurrently, as `answer` does."""
-        settled, pending = self._pending(message)
-        tools = self._tools_by_name() if pending else {}
+        settled, pending = self._pending(message, number)
         answers: dict[int, BaseMessage] = {}
 
-        async def invoke(number: int, call: ToolCall) -> None:
-            tool = tools.get(call["name"])
-            answers[number] = _unknown(call) if tool is None else await tool.ainvoke({**call}, config)
+        async def invoke(index: int, tool: BaseTool, call: Any) -> None:
+            answers[index] = await tool.ainvoke(call, config)
 
         async with anyio.create_task_group() as tasks:
-            for number, call in enumerate(pending):
-                tasks.start_soon(invoke, number, call)
+            for index, (tool, call) in enumerate(pending):
+                tasks.start_soon(invoke, index, tool, call)
         return [*settled, *(answers[number] for number in sorted(answers))]
 
     def _style_now(self) -> ToolStyle:
@@ -305,40 +286,36 @@ class SkillToolkit(BaseToolkit):
         runtime, style = self._runtime, self._style_now()
         rendered = self._session.fit_catalog(self._catalog_tokens)
         own = conversation_runtime(
-            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, options=call_options
+            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, let_through=is_control_flow
         )
-        names = own_tool_names(style, rendered, self._session)
-        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
-        if style == "generic":
-            return tools
-        callable_skills = visible_callables(runtime)
-        tool_names([*callable_skills, *OWN_TOOLS])
-        typed = [SkillTool.listed(runtime, name, session=self._session) for name in callable_skills]
-        schemas = ((tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed)
-        if self._session.limits is None:
-            self._session.note_schemas(schemas)
-            return [*tools, *typed]
-        # Not offered at all: a schema that is cut is not a schema.
+        names = [] if style == "generic" else visible_callables(runtime)
+        tool_names([*names, *OWN_TOOLS])
+        defined = definable(runtime, names)
+        own_names = own_tool_names(style, rendered, is_any_left_out=len(defined) < len(names))
+        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in own_names]
+        typed = [SkillTool(runtime, name, session=self._session) for name in defined]
+        schemas = [(tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed]
+        # Not offered at all where it does not fit the session's limits: a schema that is cut is not a schema.
         admitted = [self._session.admit_schema(*schema) is None for schema in schemas]
         return [*tools, *compress(typed, admitted)]
 
-    def _pending(self, message: AIMessage) -> tuple[list[BaseMessage], list[ToolCall]]:
-        settled = with_calls_settled(message)
+    def _pending(self, message: AIMessage, number: int | None) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
+        """Return *message* and the answers to what is not called, and the calls to make, each with its tool."""
+        has_calls = bool(message.tool_calls or message.invalid_tool_calls)
+        tools = self._tools_by_name() if has_calls else {}
+        offered = {name: name for name in tools}
+        settled = with_calls_settled(
+            message, put_right=lambda name, arguments: put_right(self._runtime, name, arguments, offered)
+        )
         answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
-        calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
-        return settled, [call for call in calls if call["id"] not in answered]
-
-
-def call_options() -> CallOptions:
-    """Return the options of every call for LangChain: its config, and which exceptions belong to its control flow."""
-    return {"config": var_child_runnable_config.get(), "let_through": is_control_flow}
-
-
-def _invoked(tools: dict[str, BaseTool], call: ToolCall, config: RunnableConfig | None) -> BaseMessage:
-    tool = tools.get(call["name"])
-    answer: BaseMessage = _unknown(call) if tool is None else tool.invoke({**call}, config)
-    return answer
-
-
-def _unknown(call: ToolCall) -> ToolMessage:
-    return refused_call(call["name"], call["id"], unknown_tool(call["name"]))
+        place = Place(self._session.key, message.id if number is None else str(number))
+        pending = []
+        for call in settled[0].tool_calls if isinstance(settled[0], AIMessage) else []:
+            if call["id"] in answered:
+                continue
+            if (tool := tools.get(call["name"])) is None:
+                nearest = meant_tool(self._runtime, call["name"], offered).nearest
+                settled.append(refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest)))
+            else:
+                pending.append((tool, {**call, "args": {**call["args"], PROOF: place}}))
+        return settled, pending

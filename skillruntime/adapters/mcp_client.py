@@ -38,8 +38,6 @@ from skillruntime.errors import InvalidSkillError, SkillNotFoundError, ToolExecu
 from skillruntime.runtime.runners import ReportedFailureError
 from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["ListSkillsResult", "fetch_skills", "import_tools", "list_skills"]
-
 
 class ListSkillsResult(types.CacheableResult):
     """The answer to ``skills/list``."""

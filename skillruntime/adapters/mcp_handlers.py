@@ -6,7 +6,6 @@ Nothing of this is imported before a client asks for it: the answer to ``initial
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,26 +15,25 @@ from mcp import MCPError
 from pydantic import Field
 
 from skillruntime.adapters.conversation_tools import (
+    CALL_SKILL,
     LOAD_SKILL,
     READ_RESOURCE,
-    RUN_SCRIPT,
-    contracts_of,
-    is_hidden,
-    script_call,
+    definable,
     visible_callables,
 )
+from skillruntime.adapters.known_names import is_hidden, meant_callable, meant_skill, meant_tool
 from skillruntime.adapters.mcp_client import ListSkillsResult
 from skillruntime.adapters.skill_manifest import read_file, split_uri, to_entry, to_uri
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
-from skillruntime.adapters.tool_names import mcp_names, to_tool_name
+from skillruntime.adapters.tool_names import mcp_names
+from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.skill import SkillMetadata
-from skillruntime.catalog.visible_text import hidden_characters, visible_line
+from skillruntime.catalog.visibility import hidden_characters, visible_line
+from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import render_activation, render_resource
 from skillruntime.runtime.runtime import SkillRuntime
-
-__all__ = ["GetSkillResult", "Served"]
 
 _PAGE = 100
 _OWN = ("load_skill", "read_skill_resource")
@@ -55,6 +53,7 @@ class Served:
     def __init__(self, runtime: SkillRuntime) -> None:
         self._runtime = runtime
         self._known: dict[str, str] = {}
+        self._pages = runtime.session()  # the rest of long results, by handles that no other client can guess
         self._own = self._own_tools()
 
     def _own_tools(self) -> SkillRuntime:
@@ -63,20 +62,21 @@ class Served:
 
         @own.implements("load_skill", contract=LOAD_SKILL)
         def load_skill(arguments: dict[str, Any]) -> str:
-            self._runtime.catalog.for_model().activate(arguments["name"])  # raises for a hidden or unknown skill
-            return self._rendered(arguments["name"])
+            name = self._visible_skill(arguments["name"])
+            return self._rendered(name)
 
         @own.implements("read_skill_resource", contract=READ_RESOURCE)
         def read_skill_resource(arguments: dict[str, Any]) -> str:
-            skill = self._runtime.catalog.for_model().activate(arguments["name"])
-            return render_resource(skill, arguments["path"])
+            if self._pages.has_page(arguments["path"]):
+                return self._pages.read_on(arguments["path"])
+            name = self._visible_skill(arguments["name"])
+            return render_resource(self._visible().activate(name), arguments["path"])
 
-        @own.implements("run_skill_script", contract=RUN_SCRIPT)
-        async def run_skill_script(arguments: dict[str, Any]) -> Any:
-            name, given = script_call(arguments)
-            if is_hidden(self._runtime, name):
-                self._runtime.catalog.for_model().activate(name.partition("/")[0])
-            return await self._runtime.call(name, given)
+        @own.implements("call_skill", contract=CALL_SKILL)
+        async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
+            name = meant_callable(self._runtime, arguments["name"]).name
+            name = name or self._visible_skill(arguments["name"])
+            return await self._runtime.call(name, arguments.get("arguments"), version=arguments.get("version"))
 
         return own
 
@@ -87,16 +87,21 @@ class Served:
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
-        if params.name in (*self._own_names(), "run_skill_script"):
-            response = await self._own.call(params.name, arguments)
-            return types.CallToolResult.model_validate(to_mcp_result(response))
-        name = self._named(params.name)
-        if name is None or is_hidden(self._runtime, name):
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
-        response = await self._runtime.call(name, arguments)
-        return types.CallToolResult.model_validate(
-            to_mcp_result(response, notes_for=self._runtime.contract(name) if response.ok else None)
-        )
+        tools = self._known if params.name in self._known else self._tools()
+        tool = meant_tool(self._runtime, params.name, tools)
+        if tool.name in (*self._own_names(), "call_skill"):
+            response = await self._own.call(str(tool.name), arguments)
+            return self._result(str(tool.name), arguments, response)
+        if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
+            hint = f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}")
+        name = tools[tool.name]
+        return self._result(name, arguments, await self._runtime.call(name, arguments))
+
+    def _result(self, name: str, arguments: Any, response: SkillResponse) -> types.CallToolResult:
+        if (response.metadata or {}).get("skill") not in ("load_skill", "read_skill_resource"):
+            response = self._pages.record_answer(name, arguments, response)
+        return types.CallToolResult.model_validate(to_mcp_result(response))
 
     async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         shown, following = _page(list(self._visible().values()), params)
@@ -166,12 +171,13 @@ class Served:
 
     def _definitions(self) -> list[dict[str, Any]]:
         """Return the definitions of all tools; this reads every contract."""
-        definitions = [to_mcp(self._own.contract(name), name=name) for name in self._own_names()]
         tools = self._tools()
-        contracts = contracts_of(self._runtime, tools.values())
+        contracts = definable(self._runtime, tools.values())
+        names = [*self._own_names(), *(["call_skill"] if len(contracts) < len(tools) else [])]
+        definitions = [to_mcp(self._own.contract(name), name=name) for name in names]
         for shown, name in sorted(tools.items()):
             if name in contracts:
-                definitions.append({**to_mcp(contracts[name], name=name, with_notes=True), "name": shown})
+                definitions.append({**to_mcp(contracts[name], name=name), "name": shown})
         return definitions
 
     def _tools(self) -> dict[str, str]:
@@ -179,21 +185,23 @@ class Served:
         self._known = mcp_names(visible_callables(self._runtime))
         return self._known
 
-    def _named(self, tool: str) -> str | None:
-        """Return the callable that a client means: by its tool name, or by the name with ``-`` that others show."""
-        known = self._known if tool in self._known else self._tools()
-        return known.get(tool) or next((name for name in known.values() if to_tool_name(name) == tool), None)
-
     def _own_names(self) -> tuple[str, ...]:
-        """Return the tools that give instructions: none where all skills are functions."""
-        return _OWN if len(self._visible()) else ()
+        """Return the server's own tools; where all skills are functions, there is nothing to load."""
+        if len(self._visible()):
+            return _OWN
+        return _OWN[1:] if self._known else ()
 
     def _rendered(self, name: str) -> str:
         active = self._runtime.open_skill(name)
         shown = {name: tool for tool, name in self._tools().items()}
         return render_activation(active, lambda each: shown.get(each, each))
 
-    def _visible(self) -> Mapping[str, SkillMetadata]:
+    def _visible_skill(self, sent: str) -> str:
+        """Return the skill that a client means; raise for a hidden skill as for an unknown one."""
+        name = meant_skill(self._runtime, sent)
+        return self._visible().activate(sent).name if name is None else name
+
+    def _visible(self) -> SkillCatalog:
         return self._runtime.catalog.for_model()
 
     def _entry(self, metadata: SkillMetadata) -> dict[str, Any] | None:

@@ -20,12 +20,11 @@ except ModuleNotFoundError as error:
 
 from skillruntime.adapters.skill_manifest import EXTENSION
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.adapters.mcp_handlers import Served
     from skillruntime.runtime.runtime import SkillRuntime
-
-__all__ = ["serve_http", "serve_stdio", "to_server"]
 
 TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
 _CATALOG_TOKENS = 4_000  # of the instructions at initialize, as in an agent's system message
@@ -93,7 +92,8 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
     """Serve by streamable HTTP at ``/mcp`` until a signal ends the process.
 
     The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer token is required if the
-    environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an address that other machines reach, one is made and printed.
+    environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an address that other machines reach, and where the descriptor
+    of a skill says that it is not for everyone, one is made and printed.
 
     Raises:
         ModuleNotFoundError: the packages of the ``serve`` extra are missing.
@@ -106,7 +106,10 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
     from skillruntime.adapters.local_port import LOCAL_HOSTS, guarded
 
     is_local = host in LOCAL_HOSTS
-    token = os.environ.get(TOKEN_VARIABLE) or (None if is_local else secrets.token_urlsafe(24))
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token:
+        catalog = source if isinstance(source, SkillCatalog) else source.catalog
+        token = None if is_local and _is_public(catalog) else secrets.token_urlsafe(24)
     # The SDK would check Host and Origin as well, but not let a name of the user's choice through.
     app = to_server(source).streamable_http_app(host=host)
     checked = guarded(app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host})
@@ -115,6 +118,23 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
     config = uvicorn.Config(checked, host=host, port=port, log_level="warning", lifespan="on", ws="none")
     await uvicorn.Server(config).serve()
+
+
+def _is_public(catalog: SkillCatalog) -> bool:
+    """Whether no skill has a descriptor that asks for authentication or restricts who may call it."""
+    from skillruntime.remote.descriptor import AccessPolicy, AuthType
+    from skillruntime.remote.descriptor_file import read_descriptor_file
+
+    for name in catalog:
+        try:
+            descriptor = read_descriptor_file(catalog.activate(name))
+        except SkillRuntimeError:
+            return False
+        if descriptor is None:
+            continue
+        if descriptor.access is not AccessPolicy.PUBLIC or descriptor.auth.type is not AuthType.NONE:
+            return False
+    return True
 
 
 def _served(source: SkillRuntime | SkillCatalog) -> Served:

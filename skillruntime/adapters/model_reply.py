@@ -13,69 +13,83 @@ from skillruntime.contract.arguments import CUT_OFF_REASONS, parse_arguments
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, TruncatedInputError
 
-__all__ = ["finish_reason", "refused_call", "with_calls_settled"]
+PutRight = Callable[[str, Any], tuple[str, Any]]
+"""Returns a call's tool and arguments with the names put right."""
 
 
-def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lambda name: True) -> list[BaseMessage]:
-    """Return *message* with its ``invalid_tool_calls`` repaired, and an answer for each that cannot be repaired.
+def with_calls_settled(
+    message: AIMessage,
+    is_ours: Callable[[str], bool] = lambda name: True,
+    put_right: PutRight = lambda name, arguments: (name, arguments),
+) -> list[BaseMessage]:
+    """Return *message* with its calls put right, and an answer for each that cannot be made.
 
     A call that cannot be repaired becomes one without arguments that is answered already, so the model reads what was
     wrong and the agent continues. A missing id, or one that several calls share, is replaced: each call is answered by
     its id, so none may be ambiguous. Arguments that no checkpoint could store are changed or refused. A model that was
     cut off may have lost the end of its last call: a call of a tool that *is_ours* is then refused, even if its
-    arguments look complete.
+    arguments look complete. *put_right* is asked before anything else, so that approvals and logs see the right name.
     """
     reason = finish_reason(message)
     is_cut = reason is not None and reason.lower() in CUT_OFF_REASONS
     answers: list[BaseMessage] = []
-    calls: list[Any] = _with_own_ids(message.tool_calls)
-    is_last_refused = False
-    for number, call in enumerate(calls):
-        calls[number], refused = _storable_call(call)
-        answers += refused
-        is_last_refused = bool(refused)
-    used = {call["id"] for call in calls}
+    calls: list[Any] = []
     repaired: dict[str, list[str]] = {}
+    refused: list[BaseMessage] = []
+    for written in message.tool_calls:
+        name, arguments = put_right(written["name"], written["args"])
+        call = written
+        if (name, arguments) != (written["name"], written["args"]):
+            call = {**written, "name": name, "args": arguments}
+        call, refused = _storable_call(_with_own_id(call, calls))
+        if name != written["name"]:
+            repaired[call["id"]] = ["tool-name"]
+        calls.append(call)
+        answers += refused
     # Only the last call can be truncated: a model writes its calls one after the other.
-    if is_cut and calls and not message.invalid_tool_calls and is_ours(calls[-1]["name"]) and not is_last_refused:
+    may_be_cut = is_cut and bool(calls) and not message.invalid_tool_calls
+    if may_be_cut and not refused and is_ours(calls[-1]["name"]):
         cut = TruncatedInputError(
             f"The model was cut off (finish_reason {reason}), so this call may not be whole",
             suggested_action="Call again with all arguments, in fewer words",
         )
         answers.append(refused_call(calls[-1]["name"], calls[-1]["id"], *cut.to_errors()))
     # LangChain puts a call whose arguments json.loads rejects into `invalid_tool_calls`, where agents ignore it.
-    for number, broken in enumerate(message.invalid_tool_calls):
-        name, call_id = broken.get("name") or "unknown", broken.get("id")
-        if not call_id or call_id in used:
-            call_id = _new_id()
-        used.add(call_id)
+    for number, broken in enumerate(message.invalid_tool_calls, start=1):
         # A cut hits the end of the message, so only its last call can be truncated.
-        is_last = number == len(message.invalid_tool_calls) - 1
-        arguments, rules, errors = _read(broken.get("args"), reason if is_last or not is_cut else None)
-        call, refused = _storable_call({"name": name, "args": arguments, "id": call_id, "type": "tool_call"})
+        is_whole = is_cut and number < len(message.invalid_tool_calls)
+        call, rules, refused = _repaired_call(_with_own_id(broken, calls), None if is_whole else reason, put_right)
         calls.append(call)
-        if errors or refused:
-            answers += refused or [refused_call(call["name"], call_id, *errors)]
-        elif rules:
-            repaired[call_id] = rules
-    if calls != message.tool_calls or answers:
-        noted = {"additional_kwargs": {**message.additional_kwargs, "skillruntime": {"repairs": repaired}}}
-        changes = {"tool_calls": calls, "invalid_tool_calls": [], **(noted if repaired else {})}
-        message = message.model_copy(update=changes)
-    return [message, *answers]
+        answers += refused
+        if rules and not refused:
+            repaired[call["id"]] = rules
+    if calls == message.tool_calls and not answers:
+        return [message]
+    changes: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": []}
+    if repaired:
+        changes["additional_kwargs"] = {**message.additional_kwargs, "skillruntime": {"repairs": repaired}}
+    return [message.model_copy(update=changes), *answers]
 
 
-def _with_own_ids(calls: list[Any]) -> list[Any]:
-    """Return *calls* with a new id for each whose own is missing or taken by an earlier call."""
-    found: list[Any] = []
-    used: set[str] = set()
-    for call in calls:
-        call_id = call.get("id")
-        if not call_id or call_id in used:
-            call = {**call, "id": _new_id()}
-        used.add(call["id"])
-        found.append(call)
-    return found
+def _repaired_call(broken: Any, reason: str | None, put_right: PutRight) -> tuple[Any, list[str], list[BaseMessage]]:
+    """Return a call whose JSON is broken as one that can be made, the rules of its repair, and else its answer."""
+    arguments, rules, errors = _read(broken.get("args"), reason)
+    written = broken.get("name") or "unknown"
+    name, arguments = put_right(written, arguments)
+    if name != written:
+        rules = [*rules, "tool-name"]
+    call, refused = _storable_call({"name": name, "args": arguments, "id": broken["id"], "type": "tool_call"})
+    if errors and not refused:
+        refused = [refused_call(call["name"], call["id"], *errors)]
+    return call, rules, refused
+
+
+def _with_own_id(call: Any, before: list[Any]) -> Any:
+    """Return *call* with a new id if its own is missing or taken by one of those *before*."""
+    call_id = call.get("id")
+    if call_id and all(each["id"] != call_id for each in before):
+        return call
+    return {**call, "id": _new_id()}
 
 
 def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:

@@ -1,17 +1,22 @@
-"""Skills for the OpenAI Agents SDK: ``Agent(instructions=skills.instructions, tools=skills.tools)``."""
+"""Skills for the OpenAI Agents SDK.
+
+``Agent(model=skills.model("gpt-4o"), instructions=skills.instructions, tools=skills.tools)``
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
-    from agents import FunctionTool, Tool
+    from agents import FunctionTool, Model, MultiProvider, Tool
 except ModuleNotFoundError as error:
     raise missing_extra(error, "openai-agents") from None
 
@@ -22,7 +27,8 @@ class SkillToolset:
     """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of an ``Agent``.
 
     The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool answers is the envelope.
-    *style* is that of `SkillTools`.
+    *style* is that of `SkillTools`. With *session*, whose key names the conversation, a call that is made again (a run
+    is resumed, or its input is sent again) is the same execution of a remote skill.
     """
 
     def __init__(
@@ -33,6 +39,7 @@ class SkillToolset:
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
+        self._is_one_conversation = session is not None
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
 
     @property
@@ -51,11 +58,22 @@ class SkillToolset:
         # The responses API, because a FunctionTool takes its flat form of a definition.
         return [self._tool(definition) for definition in self._skills.to_openai(api="responses")]
 
+    def model(self, model: str | Model) -> Model:
+        """Return *model* with the names of tools put right in what it writes, before approvals and guardrails see it.
+
+        Without it the SDK ends the run where a model misspells a tool's name.
+        """
+        return _NamingModel(MultiProvider().get_model(model) if isinstance(model, str) else model, self._skills)
+
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> str:
             # Only a ToolContext has it; older versions of the SDK pass a RunContextWrapper.
             call_id = getattr(context, "tool_call_id", None)
-            return to_text(await self._skills.call(definition["name"], arguments, call_id=call_id))
+            message = None
+            # The tools of one agent may run in any number of conversations, and the SDK names none of them.
+            if self._is_one_conversation:
+                message = f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
+            return to_text(await self._skills.call(definition["name"], arguments, call_id=call_id, message=message))
 
         return FunctionTool(
             name=definition["name"],
@@ -65,3 +83,41 @@ class SkillToolset:
             # Strict mode rejects optional properties; the contract checks every call.
             strict_json_schema=False,
         )
+
+
+class _NamingModel(Model):
+    """A model whose calls have the names of tools that exist, as far as it is certain which were meant."""
+
+    def __init__(self, model: Model, skills: SkillTools) -> None:
+        self._model = model
+        self._skills = skills
+
+    async def get_response(self, *args: Any, **options: Any) -> Any:
+        """Return the model's response with its calls' names put right."""
+        response = await self._model.get_response(*args, **options)
+        self._put_right(response.output, args, options)
+        return response
+
+    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        """Yield the model's events with its calls' names put right."""
+        async for event in self._model.stream_response(*args, **options):
+            response = getattr(event, "response", None)
+            items = [event.item] if hasattr(event, "item") else getattr(response, "output", None)
+            self._put_right(items or [], args, options)
+            yield event
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        """Return the model's own advice."""
+        return self._model.get_retry_advice(request)
+
+    def _put_right(self, items: list[Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        tools = options["tools"] if "tools" in options else args[3]
+        for item in items:
+            if item.type == "function_call":
+                item.name, item.arguments = self._skills.put_right(
+                    item.name, item.arguments, [tool.name for tool in tools]
+                )

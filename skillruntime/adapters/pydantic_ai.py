@@ -1,7 +1,8 @@
-"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[SkillToolset(runtime)])``."""
+"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[skills], capabilities=[skills.names])``."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
@@ -9,12 +10,14 @@ from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.contract.arguments import parse_arguments
 from skillruntime.errors import SkillInputError
+from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
     from pydantic_ai import RunContext, ToolReturn
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelResponse, ToolCallPart, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 except ModuleNotFoundError as error:
@@ -45,6 +48,11 @@ class SkillToolset(AbstractToolset[Any]):
         self._catalog_tokens = catalog_tokens
         self._id = id
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
+
+    @property
+    def names(self) -> AbstractCapability[Any]:
+        """A capability for the agent that puts tools' names right in what the model wrote, before approvals see it."""
+        return _Names(self._skills)
 
     @property
     def id(self) -> str | None:
@@ -89,11 +97,42 @@ class SkillToolset(AbstractToolset[Any]):
             # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's "tool_call".
             finish_reason="tool_calls" if reason == "tool_call" else reason,
             call_id=ctx.tool_call_id,
+            conversation=None if self._session is not None else ctx.conversation_id,
+            message=_message_name(ctx),
         )
         return ToolReturn(to_text(response), metadata=response)
 
 
+def _message_name(ctx: RunContext[Any]) -> str:
+    """Return a name for the message with the call: the same if the run is begun again with the same messages."""
+    parts = [part for message in ctx.messages for part in message.parts]
+    people = [number for number, part in enumerate(parts, start=1) if isinstance(part, UserPromptPart)]
+    said = [getattr(part, "content", "") for part in parts[: people[-1] if people else 0]]
+    # Without ids and times, which a run that is begun again has anew.
+    return f"{digest_of(as_text(said))}/{ctx.run_step}/{len(ctx.messages)}"
+
+
 _RAW = "\0raw arguments"  # a key that no model writes
+
+
+class _Names(AbstractCapability[Any]):
+    """Puts the names in a model's message right."""
+
+    def __init__(self, skills: SkillTools) -> None:
+        super().__init__()
+        self._skills = skills
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
+    ) -> ModelResponse:
+        """Return the message with the names of its calls put right."""
+        offered = [tool.name for tool in request_context.model_request_parameters.function_tools]
+        parts = [self._right(part, offered) if isinstance(part, ToolCallPart) else part for part in response.parts]
+        return replace(response, parts=parts)
+
+    def _right(self, call: ToolCallPart, offered: list[str]) -> ToolCallPart:
+        name, arguments = self._skills.put_right(call.tool_name, call.args, offered)
+        return replace(call, tool_name=name, args=arguments)
 
 
 class _AnyArguments:

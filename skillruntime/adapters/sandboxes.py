@@ -256,9 +256,7 @@ class RemoteBackend:
     def _paths(self, command: SandboxCommand) -> list[tuple[str, str]]:
         named = [(str(path), f"skill{number}/{path.name}") for number, path in enumerate(command.skills)]
         named += [(str(path), f"work{number}") for number, path in enumerate(command.writable)]
-        places = dict(named)
-        # Further names last, so that a path that comes back has its first one.
-        return [*named, *((str(name), places[str(path)]) for name, path in command.links.items())]
+        return named
 
     def _send(self, command: SandboxCommand, place: _Place) -> None:
         files = [(f"{place.root}/stdin", place.moved(command.stdin))]

@@ -1,80 +1,103 @@
-"""A schema without alternatives at its root, for providers that reject them there.
-
-The folded schema is only shown to the model; the contract keeps the original schema and enforces it.
-"""
+"""A schema without alternatives at its root, for providers that reject them there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["fold_root"]
 
-# Keywords that OpenAI and Anthropic reject at the root of a tool's parameters, in addition to oneOf, anyOf and allOf.
-_DROPPED = ("not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "enum", "const")
-_MAX_DEPTH = 8
+# Keywords that OpenAI and Anthropic reject at the root of a tool's parameters.
+_ALTERNATIVES = ("oneOf", "anyOf", "allOf")
+_CONDITIONS = ("not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "enum", "const")
+_REJECTED = (*_ALTERNATIVES, *_CONDITIONS)
+_DEPTH = 8  # alternatives may refer to themselves
+
+Resolve = Callable[[str], Mapping[str, Any] | None]
+"""Returns the schema that a local reference points to."""
 
 
-def fold_root(
-    schema: Mapping[str, Any], resolve: Callable[[str], Mapping[str, Any] | None] = lambda reference: None
-) -> dict[str, Any]:
+def fold_root(schema: Mapping[str, Any], resolve: Resolve = lambda reference: None) -> dict[str, Any]:
     """Return *schema* as one plain object: the properties of all alternatives, required what all of them require.
 
-    *resolve* returns the schema that a local reference points to.
+    It is only shown to a model; the contract keeps the original schema and enforces it.
 
     >>> fold_root({"oneOf": [{"properties": {"url": {"type": "string"}}, "required": ["url"]},
     ...     {"properties": {"path": {"type": "string"}}, "required": ["path"]}]})
     {'properties': {'url': {'type': 'string'}, 'path': {'type': 'string'}}, 'description': 'Give url, or path.'}
     """
-    if not any(key in schema for key in ("oneOf", "anyOf", "allOf", *_DROPPED)):
+    if not any(key in schema for key in _REJECTED):
         return dict(schema)
-    properties, required, sayings = _fold(schema, resolve, 0)
-    folded = {key: value for key, value in schema.items() if key not in ("oneOf", "anyOf", "allOf", *_DROPPED)}
-    folded["properties"] = properties
-    folded.pop("required", None)
-    if required:
-        folded["required"] = required
-    if sayings:
-        folded["description"] = " ".join(filter(None, [schema.get("description"), *sayings]))
+    root = _fold(schema, resolve, 0)
+    folded = {key: value for key, value in schema.items() if key not in (*_REJECTED, "required")}
+    folded["properties"] = root.properties
+    if root.required:
+        folded["required"] = root.required
+    if root.sentences:
+        folded["description"] = " ".join(filter(None, [schema.get("description"), *root.sentences]))
     return folded
 
 
-def _fold(
-    schema: Mapping[str, Any], resolve: Callable[[str], Mapping[str, Any] | None], depth: int
-) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the properties, the required names, and sentences for what one object cannot express."""
-    properties = dict(schema.get("properties") or {})
-    required = list(schema.get("required") or ())
-    sayings: list[str] = []
-    if depth > _MAX_DEPTH:  # alternatives may refer to themselves
-        return properties, [], sayings
+@dataclass(slots=True)
+class _Object:
+    """What one object schema says; *sentences* are for what it cannot express."""
+
+    properties: dict[str, Any]
+    required: list[str]
+    sentences: list[str]
+
+    def add(self, other: _Object) -> None:
+        """Add the properties of *other*; one with two schemas accepts either."""
+        for name, part in other.properties.items():
+            known = self.properties.get(name, part)
+            if known != part:
+                part = _either(known, part)
+            self.properties[name] = part
+
+    def require(self, names: list[str]) -> None:
+        """Require *names* too."""
+        self.required += [name for name in names if name not in self.required]
+
+
+def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
+    found = _Object(dict(schema.get("properties") or {}), list(schema.get("required") or ()), [])
+    if depth > _DEPTH:
+        return _Object(found.properties, [], [])
     for part in schema.get("allOf") or ():
         if (branch := _branch(part, resolve)) is not None:
-            inner, needed, said = _fold(branch, resolve, depth + 1)
-            _add(properties, inner.items())
-            required += [name for name in needed if name not in required]
-            sayings += said
+            inner = _fold(branch, resolve, depth + 1)
+            found.add(inner)
+            found.require(inner.required)
+            found.sentences += inner.sentences
     for keyword in ("oneOf", "anyOf"):
         branches = [_branch(part, resolve) for part in schema.get(keyword) or ()]
-        folded = [_fold(branch, resolve, depth + 1) for branch in branches if branch is not None]
-        if not folded:
-            continue
-        before = set(properties)
-        for inner, _, _ in folded:
-            _add(properties, ((name, part) for name, part in inner.items() if name not in before))
-        common = [name for name in folded[0][1] if all(name in needed for _, needed, _ in folded)]
-        choices = [[name for name in needed if name not in common] for _, needed, _ in folded]
-        # A branch that is not an object (`true`, an unresolvable reference) requires nothing, so none is common.
-        if len(folded) == len(branches):
-            required += [name for name in common if name not in required]
-        # One flat object cannot say "exactly one of these": the description says it to the model instead.
-        if any(choices):
-            sayings.append("Give " + ", or ".join(" with ".join(names) or "neither" for names in choices) + ".")
-    return properties, required, sayings
+        _add_alternatives(
+            found, [_fold(each, resolve, depth + 1) for each in branches if each is not None], len(branches)
+        )
+    return found
 
 
-def _branch(part: Any, resolve: Callable[[str], Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
-    for _ in range(_MAX_DEPTH):
+def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> None:
+    """Add alternatives, *number* of them with those that are no objects (`true`), which require nothing."""
+    if not folded:
+        return
+    own = dict(found.properties)
+    for inner in folded:
+        found.add(inner)
+    found.properties |= own  # the root's own properties hold in every alternative
+    common = [name for name in folded[0].required if all(name in inner.required for inner in folded)]
+    if len(folded) == number:
+        found.require(common)
+    # One flat object cannot say "exactly one of these": the description says it to the model instead.
+    choices = [[name for name in inner.required if name not in common] for inner in folded]
+    if any(choices):
+        said = [" with ".join(names) or "neither" for names in choices]
+        found.sentences.append(f"Give {', or '.join(said)}.")
+
+
+def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
+    for _ in range(_DEPTH):
         if not isinstance(part, Mapping):
             return None
         if not isinstance(reference := part.get("$ref"), str):
@@ -83,20 +106,15 @@ def _branch(part: Any, resolve: Callable[[str], Mapping[str, Any] | None]) -> Ma
     return None
 
 
-def _add(properties: dict[str, Any], more: Iterable[tuple[str, Any]]) -> None:
-    """Add *more* to *properties*; a name with two schemas accepts either."""
-    for name, part in more:
-        known = properties.get(name)
-        if name not in properties or known == part:
-            properties[name] = part
-        # `const` in each branch is how discriminated unions name their kind: together they are an enum.
-        elif isinstance(known, Mapping) and _constants(known) is not None and _constants(part) is not None:
-            values = [*(_constants(known) or ()), *(_constants(part) or ())]
-            kept = {key: value for key, value in known.items() if key not in ("const", "enum")}
-            properties[name] = {**kept, "enum": [value for n, value in enumerate(values) if value not in values[:n]]}
-        else:
-            choices: list[Any] = known["anyOf"] if isinstance(known, Mapping) and set(known) == {"anyOf"} else [known]
-            properties[name] = {"anyOf": [*choices, *([] if part in choices else [part])]}
+def _either(one: Any, other: Any) -> dict[str, Any]:
+    """Return the schema of a value that fits *one* or *other*."""
+    values = [_constants(one), _constants(other)]
+    # `const` in each branch is how discriminated unions name their kind: together they are an enum.
+    if values[0] is not None and values[1] is not None:
+        kept = {key: value for key, value in one.items() if key not in ("const", "enum")}
+        return {**kept, "enum": [*values[0], *(value for value in values[1] if value not in values[0])]}
+    choices = one["anyOf"] if isinstance(one, Mapping) and set(one) == {"anyOf"} else [one]
+    return {"anyOf": choices if other in choices else [*choices, other]}
 
 
 def _constants(part: Any) -> list[Any] | None:

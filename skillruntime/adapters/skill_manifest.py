@@ -15,15 +15,10 @@ from urllib.parse import quote, unquote
 from skillruntime.catalog.frontmatter import cut
 from skillruntime.catalog.resources import list_resources, read_bytes
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.visibility import listed_kinds
 from skillruntime.catalog.visible_contract import hidden_in
-from skillruntime.catalog.visible_text import listed_kinds
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
-
-__all__ = [
-    *("EXTENSION", "MAX_BYTES", "MAX_FILES", "read_file", "read_verbatim", "same_frontmatter", "split_uri"),
-    *("to_entry", "to_uri", "verify"),
-]
 
 EXTENSION = "io.modelcontextprotocol/skills"
 

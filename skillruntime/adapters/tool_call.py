@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -14,7 +16,46 @@ from langchain_core.tools import BaseTool
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["ainvoke", "invoke", "is_control_flow", "read_tool_call", "to_tool_result"]
+PROOF = "skillruntime_proof"
+"""The argument by which a tool knows its host: a model sends JSON, never a `Place` or LangGraph's ``ToolRuntime``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which message of which conversation has a call."""
+
+    conversation: str | None = None
+    message: str | None = None
+
+
+def place_of(given: Any) -> Place | None:
+    """Return the place of a call from what stands under `PROOF` in its arguments; None if no host put it there."""
+    if isinstance(given, Place):
+        return given
+    tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
+    if tool_node is None or not isinstance(given, tool_node.ToolRuntime):
+        return None
+    state = given.state
+    messages = state if isinstance(state, list) else getattr(state, "messages", ())
+    task = given.config.get("configurable", {})
+    turn = task.get("checkpoint_ns")  # the node's task: LangGraph gives it the same id when it is tried again
+    conversation = task.get("thread_id")
+    if isinstance(state, Mapping):
+        messages = state.get("messages") or ()
+        # SkillMiddleware counts turns in the state: a request that is sent again without a checkpoint has them too.
+        turn = state.get("skill_turn", turn)
+        conversation = conversation or state.get("skill_session")
+    return Place(str(conversation or turn), f"{turn}/{len(messages)}") if turn else Place()
+
+
+@functools.cache
+def asking_for(tool_runtime: type) -> Callable[[], None]:
+    """Return a function by whose annotations LangGraph's ``ToolNode`` gives a tool its ``ToolRuntime``."""
+
+    def asking() -> None: ...
+
+    asking.__annotations__ = {PROOF: tool_runtime}
+    return asking
 
 
 def is_control_flow(error: BaseException) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.conversation_tools import (
-    OWN_TOOLS,
     ToolStyle,
     chosen_style,
-    contracts_of,
     conversation_runtime,
+    definable,
     own_tool_names,
     require_free_names,
     skills_prompt,
@@ -21,8 +20,10 @@ from skillruntime.adapters.conversation_tools import (
     unknown_tool,
     visible_callables,
 )
+from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.references import referenced
 from skillruntime.contract.response import SkillResponse, to_plain
@@ -41,9 +42,6 @@ __all__ = [
     "to_openai",
     "to_openai_result",
 ]
-
-NOTES = "skillruntime"
-"""The key of repairs and warnings in MCP's structured content."""
 
 OpenAIInterface = Literal["chat", "responses"]
 
@@ -81,19 +79,13 @@ def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     return {**_named(contract, name), "parameters_json_schema": to_tool_schema(contract)}
 
 
-def to_mcp(contract: Contract, *, name: str | None = None, with_notes: bool = False) -> dict[str, Any]:
-    """Return the contract as a tool of MCP, with annotations and, for an object, its output schema.
-
-    *with_notes* lets the output schema admit the notes that `to_mcp_result` adds.
-    """
+def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
+    """Return the contract as a tool of MCP, with annotations and, for an object, its output schema."""
     document: dict[str, Any] = {**_named(contract, name), "inputSchema": to_tool_schema(contract)}
     # MCP allows an output schema only for objects (specification, "Output Schema").
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
         document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
-        if with_notes and _admits_notes(contract):
-            # Without `properties` too: `additionalProperties` may be the schema of the skill's own values.
-            document["outputSchema"]["properties"] = {**output.get("properties", {}), NOTES: {"type": "object"}}
     stated = ((hint, contract.annotations.get(name)) for name, hint in _HINTS.items())
     if known := {hint: bool(value) for hint, value in stated if value is not None}:
         document["annotations"] = known
@@ -121,23 +113,15 @@ def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None 
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
 
 
-def to_mcp_result(
-    response: SkillResponse, *, structured: bool = True, notes_for: Contract | None = None
-) -> dict[str, Any]:
+def to_mcp_result(response: SkillResponse, *, structured: bool = True) -> dict[str, Any]:
     """Return the answer to a call as MCP's ``tools/call`` gives it.
 
     The text is the envelope; ``structuredContent`` is the data alone, if it is an object, so that it fits the output
-    schema. Some clients show the model only that: with *notes_for*, the contract that was called, repairs and warnings
-    are in it under ``skillruntime``, if its output schema admits another key.
+    schema.
     """
     result: dict[str, Any] = {"content": [{"type": "text", "text": to_text(response)}], "isError": not response.ok}
     if response.ok and structured and isinstance(to_plain(response.data), dict):
-        # A copy: the notes below must not appear in the data of the response itself.
-        content = json.loads(response.to_json())["data"]
-        notes = {key: value for key, value in (response.metadata or {}).items() if key in ("repairs", "warnings")}
-        if notes and notes_for is not None and NOTES not in content and _admits_notes(notes_for):
-            content[NOTES] = json.loads(json.dumps(notes, default=str))
-        result["structuredContent"] = content
+        result["structuredContent"] = json.loads(response.to_json())["data"]
     return result
 
 
@@ -164,12 +148,14 @@ class SkillTools:
         self.system_prompt = skills_prompt(runtime, rendered, tool_list)
         self._runtime = runtime
         self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
-        own = own_tool_names(style, rendered, self.session)
-        contracts = {} if style == "generic" else contracts_of(runtime, visible_callables(runtime))
+        names = [] if style == "generic" else visible_callables(runtime)
+        contracts = definable(runtime, names)
+        own = own_tool_names(style, rendered, is_any_left_out=len(contracts) < len(names))
         tool_names([*contracts, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
         self._contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)
         self._contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
+        self._offered = {**{name: name for name in own}, **self._skills}
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
@@ -191,46 +177,49 @@ class SkillTools:
     def _named(self) -> list[tuple[str, Contract]]:
         return [(self._skills.get(tool, tool), contract) for tool, contract in self._contracts.items()]
 
+    def put_right(self, tool_name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
+        """Return a model's call with its names put right, before the host's approvals and logs see it.
+
+        `call` does the same; *arguments* are a mapping or the model's text, and come back as such. *others* are the
+        names of further tools of the host.
+        """
+        offered = {**{name: name for name in others}, **self._offered}
+        return put_right(self._runtime, tool_name, arguments, offered)
+
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
-        if (target := self._target(tool_name)) is None:
-            return SkillResponse.failed(unknown_tool(tool_name))
-        runtime, name, session = target
-        return await runtime.call(name, arguments, session=session, **options)
+        called = self._called(tool_name, arguments)
+        if isinstance(called, SkillResponse):
+            return called
+        runtime, name, given, session = called
+        return await runtime.call(name, given, session=session, **options)
 
     def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop, as `call` does."""
-        if (target := self._target(tool_name)) is None:
-            return SkillResponse.failed(unknown_tool(tool_name))
-        runtime, name, session = target
-        return runtime.call_sync(name, arguments, session=session, **options)
+        called = self._called(tool_name, arguments)
+        if isinstance(called, SkillResponse):
+            return called
+        runtime, name, given, session = called
+        return runtime.call_sync(name, given, session=session, **options)
 
-    def _target(self, tool_name: Any) -> tuple[SkillRuntime, str, SkillSession | None] | None:
-        """Return the runtime that answers a call of *tool_name*, the name there, and the session; None if unknown."""
+    def _called(
+        self, tool_name: Any, arguments: Any
+    ) -> tuple[SkillRuntime, str, Any, SkillSession | None] | SkillResponse:
+        """Return the runtime that answers the call, the name there, the arguments, and the session; or the refusal."""
         # A loop written by hand passes on what the model wrote: a name may be null, or not a string at all.
         if not isinstance(tool_name, str):
-            return None
-        if (skill := self._skills.get(tool_name)) is not None:
-            return self._runtime, skill, self.session
-        return (self._own, tool_name, None) if tool_name in (*self._contracts, "run_skill_script") else None
-
-    def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
-        """Call a tool without an event loop: the older name of `call_sync`."""
-        return self.call_sync(tool_name, arguments, **options)
+            return SkillResponse.failed(unknown_tool(tool_name))
+        name, arguments = self.put_right(tool_name, arguments)
+        if (skill := self._skills.get(name)) is not None:
+            return self._runtime, skill, arguments, self.session
+        if name in self._contracts:
+            return self._own, name, arguments, None
+        return SkillResponse.failed(unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest))
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
     own = contract.name if name is None else name
-    return {"name": to_tool_name(own), "description": contract.description or own}
-
-
-def _admits_notes(contract: Contract) -> bool:
-    """Whether one more key in the data cannot break the output schema, or can be added to it."""
-    output = {} if contract.output is None else contract.output.document
-    if not isinstance(output, Mapping) or NOTES in output.get("properties", {}):
-        return False
-    # Next to these keywords a property that is added to the root does not count, or a closed branch refuses it.
-    return {"$ref", "allOf", "anyOf", "oneOf", "patternProperties", "propertyNames", "maxProperties"}.isdisjoint(output)
+    return {"name": to_tool_name(own), "description": escaped(contract.description or own)}
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

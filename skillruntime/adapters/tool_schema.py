@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillruntime.adapters.schema_folding import fold_root
+from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.references import children, referenced
 from skillruntime.tokens.schema_views import for_model
-
-__all__ = ["to_tool_schema"]
 
 _PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
 
@@ -44,7 +44,9 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     for keyword in ("definitions", "$defs"):
         if kept := {name: value for name, value in document.get(keyword, {}).items() if (keyword, name) in used}:
             result[keyword] = kept
-    sent: dict[str, Any] = for_model(result)
+    # Role marks are in strings alone, so this is JSON again. A call with such a name or value is accepted.
+    text = json.dumps(for_model(result), ensure_ascii=False, default=str)
+    sent: dict[str, Any] = json.loads(escaped(text))
     return sent
 
 

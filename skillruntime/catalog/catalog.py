@@ -7,11 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from skillruntime.catalog.filtered import Filtered
 from skillruntime.catalog.offering import (
-    Granted,
     Guard,
-    admission,
     all_diagnostics,
     as_reference,
     candidates,
@@ -19,7 +16,6 @@ from skillruntime.catalog.offering import (
     diagnostics_of_view,
     metadata_of,
     newest_in,
-    next_of_name,
     no_version,
     offered_of,
     settled,
@@ -27,7 +23,7 @@ from skillruntime.catalog.offering import (
 )
 from skillruntime.catalog.precedence import by_name, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
-from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError
 
@@ -44,8 +40,6 @@ Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 
 _MAX_RENDERED = 4
 """How many lists of skills a catalog keeps; an agent asks for one or two."""
-
-_FEW_GRANTS = 100
 
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
@@ -65,8 +59,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_numbers"),
-        *("_origin", "_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory", "_searched"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index"),
+        *("_origin", "_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory"),
         *("_snapshots", "shadowed"),
     )
 
@@ -99,8 +93,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(offered, names, guard)
         self._guard = guard
-        self._searched: SkillCatalog | None = None
-        self._numbers: dict[str, int] | None = None
         self._recorded = tuple(root for root in self.roots if root.record)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillCatalog:
@@ -157,7 +149,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
-        return checked(Skill.read(self._find(name), derive=self._derive), self._recorded, self._guard)
+        return checked(read_skill(self._find(name), derive=self._derive), self._recorded, self._guard)
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
@@ -219,7 +211,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime._version import __version__
         from skillruntime.catalog.environment_check import Surroundings, unmet_of
 
-        skill = Skill.read(self._find(name), derive=False)  # derived contracts have no requirements
+        skill = read_skill(self._find(name), derive=False)  # derived contracts have no requirements
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
@@ -267,44 +259,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         return self._selected(keeps)
 
-    def view(
-        self,
-        visible: Callable[[SkillMetadata], bool] | None = None,
-        *,
-        namespaces: Iterable[str] | None = None,
-        grants: Iterable[str] | None = None,
-    ) -> SkillCatalog:
-        """Return a catalog for one caller, in well under a millisecond: nothing is copied, read or indexed for it.
-
-        A skill is in it if *visible* says so, if the scope of its root is one of *namespaces*, and if its name is one
-        of *grants* or matches one of its patterns (``pdf-*``); what is ``None`` admits all. The others do not exist in
-        it: not for ``len``, ``in``, iteration, `search`, `render`, `suggest` or `activate`. Each use asks again, so
-        that *visible* should be fast, and must always give the same answer for the same skill.
-        """
-        scopes = None if namespaces is None else frozenset(several(namespaces))
-        granted: frozenset[str] | Granted | None = None if grants is None else frozenset(several(grants))
-        if isinstance(granted, frozenset) and len(granted) > _FEW_GRANTS:
-            if self._numbers is None:
-                self._numbers = {name: number for number, name in enumerate(self._entries)}
-            granted = Granted(granted, self._numbers)
-        admits = admission(visible, scopes, granted)
-
-        def keeps(entry: Entry) -> bool:
-            return admits(entry.name, entry.root.scope, lambda: metadata_of(entry))
-
-        before = self._admits
-        others = next_of_name(self._rivals, before, keeps)
-        view = self._view(
-            Filtered(self._entries, keeps, others),
-            Filtered(self._beside, keeps),
-            lambda entry: before(entry) and keeps(entry),
-            lambda whole: whole.view(visible, namespaces=scopes, grants=granted),
-        )
-        view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
-        view._searched = self._searched or self
-        view._numbers = self._numbers
-        return view
-
     def to_prompt(self, style: str = "compact") -> str:
         """Return the list of all skills that a model may use, as text: `render` without a budget."""
         return self.render(style=style).text
@@ -350,19 +304,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         if not isinstance(query, str):
             raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
-        whole = self._searched or self
-        # An index of its own, if it shows other skills than the index has under some names: they have other words.
-        if whole is not self and any(
-            self._entries.get(name) not in (None, whole._entries[name]) for name in self._rivals
-        ):
-            whole = self
-        if whole._index is None:
+        if self._index is None:
             from skillruntime.catalog.search import open_search_index
 
-            shown = [metadata_of(entry) for entry in whole._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
-            whole._index = open_search_index(shown, self._snapshots, self._search_directory)
-        among = None if whole is self else self._entries
-        return whole._index.search(query, limit, rank=rank or self._rank, among=among)
+            shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+            self._index = open_search_index(shown, self._snapshots, self._search_directory)
+        return self._index.search(query, limit, rank=rank or self._rank)
 
     def with_rank(self, rank: Rank) -> SkillCatalog:
         """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
@@ -414,14 +361,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
         before = self._admits
-        view = self._view(
+        return self._view(
             {name: entry for name, entry in self._entries.items() if keeps(entry)},
             {name: entry for name, entry in self._beside.items() if keeps(entry)},
             lambda entry: before(entry) and keeps(entry),
             lambda whole: whole._visible(keeps),
         )
-        view._searched = self._searched
-        return view
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from skillruntime.catalog.resources import read_bytes
+from skillruntime.catalog.visibility import listed_kinds
 from skillruntime.catalog.visible_contract import LONGEST_TEXT, hidden_in, longest_text, visible_document
-from skillruntime.catalog.visible_text import listed_kinds
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.contract import Contract
 from skillruntime.diagnostic import Diagnostic, Severity

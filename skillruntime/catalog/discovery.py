@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
-from skillruntime.catalog.index import add_changes, index_path, is_foreign, load_index, save_index
+from skillruntime.catalog.index import index_path, is_foreign, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
 from skillruntime.catalog.root_snapshot import (
     STAMP,
@@ -30,7 +30,6 @@ from skillruntime.catalog.root_snapshot import (
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.signatures import SignedBy
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -53,8 +52,6 @@ def discover(
     derive_contracts: bool = True,
     installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
-    frozen_full: bool = False,
-    signed_by: SignedBy | None = None,
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
@@ -73,15 +70,14 @@ def discover(
     distributions that are named. They are never trusted; see `installed_roots`.
 
     With *frozen*, the path of a lockfile, a skill that is not in it, or that differs from it, is not offered: its
-    diagnostic says how. Files are hashed again if their size, times or inode changed since they were last found right,
-    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used. With
-    *signed_by* the lockfile must have a signature (Sigstore) by that identity.
+    diagnostic says how. Every file of the skills is hashed at the start; what is activated, and every script that is
+    started, is hashed again when it is used.
 
     Raises:
         FileNotFoundError: a root does not exist, or a package in *installed* has no skills. With
             *missing_ok* the former is a diagnostic, and the latter is left out.
         NotADirectoryError: a root is a file.
-        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, not readable, or not signed so.
+        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not readable.
         ValueError: *index_file* holds something else than an index, which would be overwritten.
     """
     path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
@@ -96,9 +92,7 @@ def discover(
     if frozen is not None:
         from skillruntime.catalog.frozen import FrozenGuard
 
-        guard = FrozenGuard.read(os.fsdecode(frozen), full=frozen_full, keeps_state=bool(path), signed_by=signed_by)
-    elif signed_by is not None:
-        raise ValueError("signed_by says who signed the lockfile; pass its path as frozen")
+        guard = FrozenGuard(os.fsdecode(frozen))
     wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
@@ -116,7 +110,7 @@ def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str
     """Return the current snapshots of *roots*, and write those that are not *known* to the index at *path*."""
     snapshots = [read_root(root, known.get(root)) for root in roots]
     changed = [fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])]
-    if path and changed and not all(each.changed and add_changes(path, each) for each in changed):
+    if path and changed:
         save_index(path, changed)
     return snapshots
 
@@ -192,10 +186,9 @@ class _Reading:
         known = self.known
         if known is not None:
             changed = self.changed_entries(known)
-            if known.searched and all(_stamp_of(each[0]) == each for each in known.searched):
-                self.result = known if not changed else self.with_changes(known, changed)
-                if self.result is not None:
-                    return
+            if not changed and known.searched and all(_stamp_of(each[0]) == each for each in known.searched):
+                self.result = known
+                return
             others = set(changed)
             self.reusable = {each.file: at for at, each in enumerate(known.entries) if at not in others}
         self.walk()
@@ -203,45 +196,22 @@ class _Reading:
     def changed_entries(self, known: Snapshot) -> list[int]:
         """Return the positions of the *known* entries whose file has changed or is gone."""
         # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
-        root, prefix = None, self.root.path.rstrip("/") + "/"
-        if os.stat in os.supports_dir_fd:
-            root, prefix = os.open(self.root.path, READ_FLAGS), ""
+        root = os.open(self.root.path, READ_FLAGS)
         lstat = os.lstat
         changed: list[int] = []
         try:
             stamps = STAMP.iter_unpack(known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 try:  # a warm start spends most of its time here; an absolute path ignores the directory
-                    stat = lstat(entry[0] or f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
+                    stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.append(position)
                     continue
                 if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) != stamp:
                     changed.append(position)
         finally:
-            if root is not None:
-                os.close(root)
+            os.close(root)
         return changed
-
-    def with_changes(self, known: Snapshot, changed: list[int]) -> Snapshot | None:
-        """Return *known* with the *changed* files read again; ``None`` if that needs a walk."""
-        entries, stamps, notes = list(known.entries), bytearray(known.stamps), dict(known.notes)
-        for number, position in enumerate(changed):
-            old = entries[position]
-            directory, name = os.path.split(old.file)
-            is_link = directory != self.root.path and os.path.islink(directory)  # noqa: PTH114
-            self.take(directory, os.path.basename(directory), name, is_link=is_link)  # noqa: PTH119
-            # Another name belongs in another place, and an invalid skill does not hide what is below it.
-            if self.problems or len(self.entries) <= number or self.entries[number][:2] != old[:2]:
-                self.entries, self.notes, self.problems, self.stamps = [], {}, [], bytearray()
-                return None
-            entries[position] = self.entries[number]
-            stamps[stamp_at(position)] = self.stamps[stamp_at(number)]
-            notes.pop(position, None)
-            if number in self.notes:
-                notes[position] = self.notes[number]
-        positions = tuple(sorted({*known.changed, *changed}))
-        return replace(known, entries=entries, stamps=bytes(stamps), notes=notes, changed=positions)
 
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
@@ -315,15 +285,9 @@ class _Reading:
     def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> int:
         """Take the skill in *directory*; return whether there is a SKILL.md, and a valid one."""
         path = f"{directory}/{file_name}"
-        position = self.reusable.get(path)
-        if position is not None and self.known is not None:
-            known = self.known
-            self.reused += 1
-            self.entries.append(known.entries[position])
-            self.stamps += known.stamp(position)
-            if position in known.notes:
-                self.notes[len(self.entries) - 1] = known.notes[position]
-            return _VALID if known.entries[position].name else _FAULTY
+        reused = self.reuse(path)
+        if reused is not None:
+            return reused
         try:
             # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
             descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
@@ -366,6 +330,19 @@ class _Reading:
         self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
         return _VALID if summary is not None else _FAULTY
 
+    def reuse(self, path: str) -> int | None:
+        """Take the known entry of *path*, if its file has not changed; return whether it is a valid skill."""
+        position = self.reusable.get(path)
+        if position is None or self.known is None:
+            return None
+        known = self.known
+        self.reused += 1
+        self.entries.append(known.entries[position])
+        self.stamps += known.stamp(position)
+        if position in known.notes:
+            self.notes[len(self.entries) - 1] = known.notes[position]
+        return _VALID if known.entries[position].name else _FAULTY
+
     def report_unopened(self, path: str, error: OSError) -> None:
         """Report why the SKILL.md *path* cannot be opened."""
         try:
@@ -396,7 +373,7 @@ class _Reading:
         searched = tuple(self.searched) if self.is_stable and not problems else None
         if known is not None and self.reused == len(entries) == len(known.entries):
             same = (problems, searched) == (known.problems, known.searched)
-            return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
+            return known if same else replace(known, problems=problems, searched=searched)
         # By name, so that neither the index nor a collision depends on the order of the file system.
         names, paths = [entry[1] for entry in entries], [entry[0] or "" for entry in entries]
         order = sorted(range(len(entries)), key=paths.__getitem__)

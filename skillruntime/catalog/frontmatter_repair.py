@@ -19,7 +19,6 @@ _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
 # Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
 # 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
 _NOT_YAML = re.compile(r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )")
-_COMMENT = re.compile(r"\s*#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def split_fields(block: str) -> list[tuple[str, list[str]]]:
         start = _FIELD.match(line)
         if start:
             fields.append((start.group(1), [line]))
-        elif fields and not (_COMMENT.match(line) and not line.startswith((" ", "\t"))):
+        elif fields and not line.startswith("#"):
             fields[-1][1].append(line)
     return fields
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from skillruntime.catalog.resources import Resource, decode_text
-from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds
+from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
 

@@ -1,10 +1,8 @@
 """The index on disk that makes a warm start fast: the snapshot of every root, with the stamps of its files.
 
 It is one file in the user's cache directory, replaced as a whole, so any number of processes may read and write it at
-the same time: the last writer wins, and skills that it did not include are read again. Edits of a few skills are
-appended to it, each with a checksum, so that an edit costs what was edited. An index that is
-damaged, that belongs to another user or that has another version is ignored. It contains only numbers and text, with a
-checksum.
+the same time: the last writer wins, and skills that it did not include are read again. An index that is damaged, that
+belongs to another user or that has another version is ignored. It contains only numbers and text, with a checksum.
 """
 
 from __future__ import annotations
@@ -13,14 +11,13 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import repeat
 
 from skillruntime.cache_files import cache_directory, open_own, replace_file
-from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot, stamp_at
+from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["add_changes", "index_path", "is_foreign", "load_index", "save_index"]
+__all__ = ["index_path", "is_foreign", "load_index", "save_index"]
 
 MAX_ROOTS = 64
 """How many roots the index keeps; those not read for the longest time are dropped first."""
@@ -29,12 +26,10 @@ MAX_ROOTS = 64
 MAX_BYTES = 256 * 1024 * 1024
 
 # The number is the version of the format; raise it with every change of `_encode`.
-_MAGIC = b"skillruntime index 6\n"
+_MAGIC = b"skillruntime index 7\n"
 _BLOCK = 256
 # With the table of a few roots; a longer one is read again, whole.
 _USUAL_HEAD = 4096
-# Changes are appended up to this many bytes; after that the whole index is written again.
-_MAX_APPENDED = 256 * 1024
 # ASCII unit and record separators; `_without_marks` removes them from messages.
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, int, int]
@@ -71,49 +66,19 @@ def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
     except OSError:
         return known
     try:
-        sections, end = _sections_of(descriptor)
-        appended = _read_at(descriptor, end, _MAX_APPENDED)
+        sections = _sections_of(descriptor)
         places = {name: (total, start, size) for name, total, start, size in sections}
         for root in roots:
             if root.path in places:
                 total, start, size = places[root.path]
                 snapshot = _decode(root, total, memoryview(_read_at(descriptor, start, size)))
                 if snapshot is not None:
-                    known[root] = _with_changes(snapshot, memoryview(appended)) if appended else snapshot
+                    known[root] = snapshot
     except (OSError, ValueError):
         pass  # damaged: those that were found so far have the right checksums
     finally:
         os.close(descriptor)
     return known
-
-
-def add_changes(path: str, snapshot: Snapshot) -> bool:
-    """Append the entries of *snapshot* that differ from those in the index at *path*; return whether that was done."""
-    if snapshot.stored is None:
-        return False
-    notes = {at: snapshot.notes[old] for at, old in enumerate(snapshot.changed) if old in snapshot.notes}
-    stamps = b"".join(map(snapshot.stamp, snapshot.changed))
-    body = _encode(
-        Snapshot(snapshot.root, [snapshot.entries[position] for position in snapshot.changed], stamps, notes)
-    )
-    positions = ",".join(map(str, snapshot.changed))
-    head = _FIELD.join((str(snapshot.stored), positions, snapshot.root.path)).encode("utf-8", "surrogatepass")
-    record = b"%d %d %d\n" % (len(head), len(body), zlib.adler32(head + body)) + head + body
-    try:
-        # One descriptor for reading and appending: if the index is replaced in between, the old file is appended to.
-        descriptor = open_own(path, MAX_BYTES, os.O_RDWR | os.O_APPEND)
-    except OSError:
-        return False
-    try:
-        sections, end = _sections_of(descriptor)
-        is_current = any(name == snapshot.root.path and total == snapshot.stored for name, total, _, _ in sections)
-        if not is_current or os.fstat(descriptor).st_size - end + len(record) > _MAX_APPENDED:
-            return False
-        return os.write(descriptor, record) == len(record)  # one write, so that two processes do not mix theirs
-    except (OSError, ValueError):
-        return False
-    finally:
-        os.close(descriptor)
 
 
 def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
@@ -134,7 +99,7 @@ def _kept_sections(path: str) -> list[tuple[str, int, bytes]]:
     except OSError:
         return []
     try:
-        sections, _ = _sections_of(descriptor)
+        sections = _sections_of(descriptor)
         return [(name, total, _read_at(descriptor, start, size)) for name, total, start, size in sections]
     except (OSError, ValueError):
         return []
@@ -142,8 +107,8 @@ def _kept_sections(path: str) -> list[tuple[str, int, bytes]]:
         os.close(descriptor)
 
 
-def _sections_of(descriptor: int) -> tuple[list[_Section], int]:
-    """Return the sections of an open index, and where its appended changes begin.
+def _sections_of(descriptor: int) -> list[_Section]:
+    """Return the sections of an open index.
 
     Raises:
         ValueError: it is damaged.
@@ -164,7 +129,7 @@ def _sections_of(descriptor: int) -> tuple[list[_Section], int]:
         size, own_total, name = line.split(_FIELD, 2)
         sections.append((name, int(own_total), start, int(size)))
         start += int(size)
-    return sections, start
+    return sections
 
 
 def _read_at(descriptor: int, start: int, size: int) -> bytes:
@@ -174,38 +139,6 @@ def _read_at(descriptor: int, start: int, size: int) -> bytes:
     while len(data) < size and (more := os.read(descriptor, size - len(data))):  # one call reads at most 2 GiB
         data += more
     return data
-
-
-def _with_changes(snapshot: Snapshot, appended: memoryview) -> Snapshot:
-    """Return *snapshot* with the changes to it that were *appended*; the first damaged record ends them."""
-    entries, stamps, notes = snapshot.entries, bytearray(snapshot.stamps), dict(snapshot.notes)
-    changed: set[int] = set()
-    try:
-        while appended:
-            end = bytes(appended[:64]).index(b"\n") + 1
-            head_size, body_size, total = map(int, bytes(appended[:end]).split())
-            record = appended[end : end + head_size + body_size]
-            appended = appended[end + head_size + body_size :]
-            if zlib.adler32(record) != total:
-                break
-            base, places, name = str(record[:head_size], "utf-8", "surrogatepass").split(_FIELD, 2)
-            body = record[head_size:]
-            if name != snapshot.root.path or int(base) != snapshot.stored:
-                continue
-            change = _decode(snapshot.root, zlib.adler32(body), body)
-            positions = list(map(int, places.split(",")))
-            if change is None or len(positions) != len(change.entries) or max(positions) >= len(entries):
-                break
-            for at, position in enumerate(positions):
-                entries[position] = change.entries[at]
-                stamps[stamp_at(position)] = change.stamp(at)
-                notes.pop(position, None)
-                if at in change.notes:
-                    notes[position] = change.notes[at]
-            changed.update(positions)
-    except (ValueError, IndexError):
-        pass  # an interrupted write
-    return replace(snapshot, entries=entries, stamps=bytes(stamps), notes=notes, changed=tuple(sorted(changed)))
 
 
 def _encode(snapshot: Snapshot) -> bytes:
@@ -268,7 +201,7 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         return None
     if len(entries) != count or len(stamps) != STAMP.size * count:
         return None
-    return Snapshot(root, entries, stamps, parsed, searched=searched, stored=total)
+    return Snapshot(root, entries, stamps, parsed, searched=searched)
 
 
 def _blocks(data: memoryview) -> Iterator[list[str]]:

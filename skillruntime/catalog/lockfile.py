@@ -1,56 +1,40 @@
-"""Lockfiles: the digest of every skill, so that no change goes unnoticed; written as `npx skills` writes them."""
+"""The lockfile: the digest of every skill, so that no change goes unnoticed; in the form of `npx skills`.
+
+``skills-lock.json`` (vercel-labs/skills, src/local-lock.ts) has for each skill one SHA-256 over the paths and the bytes
+of its files.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from skillruntime.catalog.file_opening import open_regular
-from skillruntime.catalog.lock_formats import Locked, files_of, npx_hash, parse_lock
+from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside, read_regular
 from skillruntime.catalog.skill import SkillMetadata
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
-__all__ = ["LOCK_FILE", "OWN_LOCK_FILE", "check_lock", "digest_of", "lock_for_npx", "lock_skills"]
+__all__ = [
+    *("LOCK_FILE", "check_lock", "difference", "files_of", "is_left_behind", "lock_document", "lock_skills"),
+    *("npx_hash", "read_lock"),
+]
 
 LOCK_FILE = "skills-lock.json"
-"""The name that `npx skills` gives to its lockfile, whose form is used for every other name but the next."""
-
-OWN_LOCK_FILE = "skills.lock.json"
-"""A lockfile with versions, digests that count the executable bit, and older versions of skills."""
-
-LOCK_VERSION = 1
-# Files that tools create without a change of the skill.
-_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
-_CHUNK = 1 << 20
+MAX_LOCKFILE = 64 * 1024 * 1024
+MAX_FILE = 256 * 1024 * 1024
+_SKIPPED = frozenset({".git", "node_modules"})  # as `npx skills` does
+# What running a skill leaves in its directory; `npx skills` counts these if they are there.
+_LEFT_BEHIND = ("__pycache__/", ".DS_Store")
+_ORDER = r""" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"""
+_RANKS = {character: rank for rank, character in enumerate(_ORDER)}
 
 
-def digest_of(directory: str | os.PathLike[str]) -> str:
-    """Return ``sha256:`` and the digest of all files under *directory*: path, executable bit, and content.
-
-    A link is not followed; its target path counts. Caches, version control and file times do not count.
-    """
-    total = hashlib.sha256()
-    for path, kind, content in sorted(_entries(os.fspath(directory), "")):
-        # A NUL cannot occur in a path, so no path can imitate the end of another field.
-        line = "\0".join((path, kind, content)) + "\n"
-        total.update(line.encode("utf-8", "surrogateescape"))
-    return f"sha256:{total.hexdigest()}"
-
-
-def lock_skills(skills: Mapping[str, SkillMetadata]) -> dict[str, Any]:
-    """Return the lock document of *skills*: ``{"lock_version", "skills": {name: {"version", "digest"}}}``."""
-    entries = {}
-    for name in sorted(skills):
-        metadata = skills[name]
-        version = {"version": metadata.version} if metadata.version else {}
-        entries[name] = version | {"digest": digest_of(metadata.directory)}
-    return {"lock_version": LOCK_VERSION, "skills": entries}
-
-
-def lock_for_npx(skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = ".") -> dict[str, Any]:
-    """Return the lock document of *skills* as `npx skills` writes ``skills-lock.json``.
+def lock_skills(skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = ".") -> dict[str, Any]:
+    """Return the lock document of *skills*.
 
     What the document *before* says of the source of a skill is kept, and so are the fields that only later releases of
     `npx skills` know; the source of any other skill is its directory, relative to *base*, or its package.
@@ -68,8 +52,7 @@ def lock_for_npx(skills: Mapping[str, SkillMetadata], before: Any = None, *, bas
         else:
             entry = {"source": os.path.relpath(directory, base).replace(os.sep, "/"), "sourceType": "local"}
         entries[name] = entry | {"computedHash": npx_hash(files_of(directory))}
-    whole = before if known and "lock_version" not in before else {}
-    return {**whole, "version": 1, "skills": entries}
+    return {**(before if known else {}), "version": 1, "skills": entries}
 
 
 def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE) -> list[Diagnostic]:
@@ -79,48 +62,20 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
         return Diagnostic(rule, Severity.ERROR, path, message, hint=hint)
 
     try:
-        others = parse_lock(document)
+        locked = _parsed(document)
     except ValueError as error:
-        return [finding("lock-invalid", f"the lockfile cannot be used: {error}", _RECREATE)]
-    if others is not None:
-        return _check_others(skills, others, finding)
-    locked = document.get("skills") if isinstance(document, dict) else None
-    if not isinstance(locked, dict) or document.get("lock_version") != LOCK_VERSION:
-        return [finding("lock-invalid", "not a readable lockfile", _RECREATE)]
-    # Both directions: a skill that is not in the lockfile could have been added by an attacker.
-    found, now = [], lock_skills(skills)["skills"]
-    accept = "review the change, then run `skillruntime lock`"
-    for name in sorted({*locked, *now}):
-        before, after = locked.get(name), now.get(name)
-        if after is None:
-            found.append(
-                finding("lock-missing", f"{name} is locked but missing", "restore it, or run `skillruntime lock`")
-            )
-        elif not isinstance(before, dict):
-            found.append(finding("lock-unlocked", f"{name} is not in the lockfile", accept))
-        elif before.get("digest") != after["digest"]:
-            versions = (before.get("version"), after.get("version"))
-            moved = f" from {versions[0]} to {versions[1]}" if versions[0] != versions[1] else f" within {versions[0]}"
-            found.append(finding("lock-changed", f"{name} changed{moved if any(versions) else ''}", accept))
-        elif before.get("version") != after.get("version"):
-            found.append(finding("lock-changed", f"{name}: the lockfile has version {before.get('version')}", accept))
-    return found
-
-
-def _check_others(
-    skills: Mapping[str, SkillMetadata], locked: Mapping[str, Locked], finding: Callable[[str, str, str], Diagnostic]
-) -> list[Diagnostic]:
-    """Return the differences between *skills* and a lockfile that another tool can write."""
+        return [finding("lock-invalid", f"not a readable lockfile: {error}", "recreate it with `skillruntime lock`")]
     found = []
+    # Both directions: a skill that is not in the lockfile could have been added by an attacker.
     for name in sorted({*locked, *skills}):
         if name not in skills:
-            hint = "restore it, or lock the skills again"
+            hint = "restore it, or run `skillruntime lock`"
             found.append(finding("lock-missing", f"{name} is locked but missing", hint))
         elif name not in locked:
             found.append(finding("lock-unlocked", f"{name} is not in the lockfile", _REVIEW))
         else:
             try:
-                fault = locked[name].fault(files_of(os.path.dirname(skills[name].path)))  # noqa: PTH120
+                fault = difference(locked[name], files_of(os.path.dirname(skills[name].path)))  # noqa: PTH120
             except OSError as error:
                 fault = f"its files cannot be read: {error}"
             if fault is not None:
@@ -128,35 +83,140 @@ def _check_others(
     return found
 
 
-_RECREATE = "recreate it with `skillruntime lock`"
-_REVIEW = "review the change, then lock the skills again"
+_REVIEW = "review the change, then run `skillruntime lock`"
 
 
-def _entries(directory: str, prefix: str) -> list[tuple[str, str, str]]:
-    found: list[tuple[str, str, str]] = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            path = f"{prefix}{entry.name}"
-            if entry.name in _SKIPPED:
-                continue
-            if entry.is_symlink():
-                # Following a link could lead out of the skill, or never end.
-                found.append((path, "link", os.readlink(entry.path)))  # noqa: PTH115 - paths are text here
-            elif entry.is_dir(follow_symlinks=False):
-                found += _entries(entry.path, f"{path}/")
-            elif entry.is_file(follow_symlinks=False):
-                # The executable bit decides whether a script can be started directly.
-                runs = "runs" if entry.stat().st_mode & 0o111 else "file"
-                found.append((path, runs, _digest(entry.path)))
-            # A FIFO or a device has no content to digest; opening it could block.
-            else:
-                found.append((path, "other", ""))
+def read_lock(path: str) -> dict[str, str]:
+    """Return the digest that the lockfile at *path* has for each skill; empty where it states none.
+
+    Raises:
+        LockfileNotFoundError: there is no such file.
+        InvalidSkillError: it is not a readable lockfile.
+    """
+    document = lock_document(path)
+    try:
+        return _parsed(document)
+    except ValueError as error:
+        action = "Write skills-lock.json with skillruntime lock, or npx skills"
+        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {error}", suggested_action=action) from None
+
+
+def lock_document(path: str) -> Any:
+    """Return the content of the lockfile at *path*. Raises what `read_lock` raises."""
+    try:
+        data = read_regular(path, MAX_LOCKFILE)
+    except FileNotFoundError:
+        action = "Write it with skillruntime lock"
+        raise LockfileNotFoundError(f"There is no lockfile {path!r}", suggested_action=action) from None
+    except (OSError, ValueError) as error:
+        is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
+        reason = "it is a symbolic link; give the path of the file itself" if is_link else error
+        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}") from None
+
+
+def _parsed(document: Any) -> dict[str, str]:
+    skills = document.get("skills") if isinstance(document, dict) else None
+    if not isinstance(skills, dict):
+        raise ValueError("it has no `skills`")
+    if str(document.get("version", "1")) != "1":
+        raise ValueError(f"its version is {document['version']!r}, and only 1 can be read")
+    locked = {}
+    for name, entry in skills.items():
+        if isinstance(entry, dict):
+            digest = entry.get("computedHash")
+            locked[str(name)] = digest if isinstance(digest, str) else ""
+    return locked
+
+
+def _each_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object; raise `ValueError` if a name appears twice (RFC 8259, section 4)."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"it has {name[:80]!r} twice")
+        found[name] = value
     return found
 
 
-def _digest(path: str) -> str:
+def difference(digest: str, files: Mapping[str, bytes]) -> str | None:
+    """Return how *files*, the bytes of a skill by path, differ from the locked *digest*; ``None`` if they do not."""
+    if not digest:
+        return "the lockfile has no digest of its files"
+    if npx_hash(files) == digest:
+        return None
+    clean = {path: data for path, data in files.items() if not is_left_behind(path)}
+    if len(clean) < len(files) and npx_hash(clean) == digest:
+        return None
+    if npx_hash({path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}) == digest:
+        return "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf changes them)"
+    return "its files differ from the lockfile"
+
+
+def files_of(
+    directory: str, *, known: Mapping[str, bytes] | None = None, identity: Identity | None = None
+) -> dict[str, bytes]:
+    """Return the bytes of every regular file below *directory*, by path; those in *known* are not read again.
+
+    With *identity* it must still be the same directory.
+
+    Raises:
+        OSError: a file cannot be read, is reached through a link, or is larger than `MAX_FILE`.
+    """
+    found = dict(known or {})
+    for path, kind in _paths(directory, ""):
+        if kind == "link":
+            raise OSError(f"{directory}/{path} is a symbolic link")
+        if path not in found:
+            try:
+                found[path] = read_inside(directory, path, MAX_FILE, identity=identity)
+            except FileTooLargeError:
+                raise OSError(f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB") from None
+    return found
+
+
+def npx_hash(files: Mapping[str, bytes]) -> str:
+    """Return the ``computedHash`` of `npx skills`: SHA-256 over path and bytes of each file, in locale order."""
     total = hashlib.sha256()
-    with open(open_regular(path), "rb") as file:  # noqa: PTH123 - a descriptor
-        while chunk := file.read(_CHUNK):
-            total.update(chunk)
+    for path in sorted(files, key=_locale_key):
+        total.update(path.encode("utf-8", "surrogateescape"))
+        total.update(files[path])
     return total.hexdigest()
+
+
+def is_left_behind(path: str) -> bool:
+    """Whether the file *path* is one that running a skill, or looking at it, leaves in its directory."""
+    return path.endswith(_LEFT_BEHIND[1]) or f"/{_LEFT_BEHIND[0]}" in f"/{path}"
+
+
+def _paths(directory: str, prefix: str) -> Iterable[tuple[str, str]]:
+    with os.scandir(f"{directory}/{prefix}") as children:
+        for child in children:
+            if child.is_symlink():
+                yield prefix + child.name, "link"
+            elif child.is_dir(follow_symlinks=False):
+                if child.name not in _SKIPPED:
+                    yield from _paths(directory, f"{prefix}{child.name}/")
+            elif child.is_file(follow_symlinks=False):
+                yield prefix + child.name, "file"
+
+
+def _locale_key(path: str) -> tuple[list[tuple[int, str]], list[str], list[bool]]:
+    """Return a key that sorts as JavaScript's ``localeCompare`` does in English (CLDR's root collation).
+
+    Letters by alphabet, then accents, then lower case before upper case; signs before digits before letters.
+    """
+    letters, accents, capitals = [], [], []
+    for character in unicodedata.normalize("NFD", path):
+        if unicodedata.combining(character):
+            accents.append(character)
+            continue
+        lower = character.lower()
+        letters.append((_RANKS.get(lower, len(_RANKS)), "" if lower in _RANKS else lower))
+        accents.append("")
+        capitals.append(character != lower)
+    return letters, accents, capitals

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from skillruntime.catalog.root_snapshot import Entry
-from skillruntime.catalog.visible_text import skeleton
+from skillruntime.catalog.visibility import skeleton
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["is_one_edit", "look_alikes"]
@@ -15,10 +15,7 @@ MIN_LENGTH = 4
 """Shorter names differ by one letter without any intention: ``pdf``, ``pdb``."""
 
 # The tools of a conversation: a skill of such a name would be called in place of one of them.
-_TOOLS = {
-    skeleton(name): name
-    for name in ("load_skill", "read_skill_resource", "call_skill", "search_skills", "run_skill_script", "read_on")
-}
+_TOOLS = {skeleton(name): name for name in ("load_skill", "read_skill_resource", "call_skill", "search_skills")}
 
 
 def look_alikes(entries: Iterable[Entry]) -> Iterator[Diagnostic]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
 from skillruntime.catalog.precedence import Names, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
-from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
@@ -21,8 +19,8 @@ if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 __all__ = [
-    *("Granted", "Guard", "admission", "all_diagnostics", "as_reference", "candidates", "checked"),
-    *("diagnostics_of_view", "metadata_of", "newest_in", "next_of_name", "no_version", "offered_of", "settled"),
+    *("Guard", "all_diagnostics", "as_reference", "candidates", "checked"),
+    *("diagnostics_of_view", "metadata_of", "newest_in", "no_version", "offered_of", "settled"),
     "several",
 ]
 
@@ -141,7 +139,7 @@ def newest_in(
 
 def _effective_version(entry: Entry) -> Version | None:
     try:
-        return version_of(Skill.read(metadata_of(entry), derive=False).version)
+        return version_of(read_skill(metadata_of(entry), derive=False).version)
     except SkillRuntimeError:
         return None
 
@@ -180,68 +178,6 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
 def several(names: Iterable[str]) -> Iterable[str]:
     """Return *names*; a single one may be given as it is: its letters are not meant, and one could be the pattern *."""
     return (names,) if isinstance(names, str) else names
-
-
-class Granted:
-    """Many granted names in a byte for each name of a catalog; *numbers* are the positions of those names."""
-
-    __slots__ = ("_flags", "_numbers", "others")
-
-    def __init__(self, names: frozenset[str], numbers: Mapping[str, int]) -> None:
-        # One step in C for each name: a view with ten thousand grants is made for each request.
-        self._flags = bytes(map(names.__contains__, numbers))
-        self._numbers = numbers
-        is_complete = self._flags.count(1) == len(names)
-        # Patterns, and names that a later refresh may find.
-        self.others: frozenset[str] = frozenset() if is_complete else names.difference(numbers)
-
-    def __contains__(self, name: object) -> bool:
-        number = self._numbers.get(name) if isinstance(name, str) else None
-        return name in self.others if number is None else bool(self._flags[number])
-
-    def __iter__(self) -> Iterator[str]:
-        yield from compress(self._numbers, self._flags)
-        yield from self.others
-
-
-def admission(
-    visible: Callable[[SkillMetadata], bool] | None,
-    scopes: Container[str] | None,
-    granted: frozenset[str] | Granted | None,
-) -> Callable[[str, str, Callable[[], SkillMetadata]], bool]:
-    """Return what decides whether a caller may see a skill, by its name, its scope and, if needed, its metadata."""
-    others = granted.others if isinstance(granted, Granted) else granted or ()
-    patterns = tuple(name for name in others if any(sign in name for sign in "*?["))
-
-    def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
-        if scopes is not None and scope not in scopes:
-            return False
-        plain = name.rpartition(":")[2].partition("@")[0]
-        if granted is not None and plain not in granted and not any(fnmatchcase(plain, each) for each in patterns):
-            return False
-        return visible is None or visible(metadata())
-
-    return admits
-
-
-def next_of_name(
-    rivals: Mapping[str, tuple[Entry, ...]], admits: Callable[[Entry], bool], keeps: Callable[[Entry], bool]
-) -> Callable[[str], Entry | None]:
-    """Return what gives the skill that has a plain name in a view in which the first of that name is hidden.
-
-    Without it, one tenant's skill would disappear because another tenant has one of the same name.
-    """
-    found: dict[str, Entry | None] = {}
-
-    def of(name: str) -> Entry | None:
-        if name not in rivals:
-            return None
-        if name not in found:
-            kept = [own for each in rivals[name] if admits(each) and keeps(own := each._replace(name=name))]
-            found[name] = settle(name, kept)[0] if kept else None
-        return found[name]
-
-    return of
 
 
 def settled(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from skillruntime.catalog.skill import SkillMetadata
-from skillruntime.catalog.visible_text import visible_line
+from skillruntime.catalog.visibility import visible_line
 
 __all__ = ["STYLES", "Rendered", "estimate_tokens", "render"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
-from skillruntime.catalog.visible_text import is_visible, visible_line
+from skillruntime.catalog.visibility import is_visible, visible_line
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [

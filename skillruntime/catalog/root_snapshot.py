@@ -89,8 +89,7 @@ class Snapshot:
 
     ``stamps`` has a `STAMP` for each entry. ``notes`` maps positions of entries to diagnostics that
     do not follow from the entry itself; ``problems`` are those of directories, determined again at every reading.
-    ``stored`` is the checksum of the snapshot in the index that this one was made from; only the entries at the
-    positions ``changed`` differ from it. ``searched`` are the directories in which a new skill could appear; it is
+    ``searched`` are the directories in which a new skill could appear; it is
     ``None`` if their stamps are not enough to detect one.
     """
 
@@ -100,8 +99,6 @@ class Snapshot:
     notes: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
     problems: tuple[Diagnostic, ...] = ()
     searched: tuple[DirectoryStamp, ...] | None = None
-    stored: int | None = field(default=None, compare=False)
-    changed: tuple[int, ...] = field(default=(), compare=False)
 
     def stamp(self, position: int) -> bytes:
         """Return the stamp of one entry."""

@@ -10,23 +10,23 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from math import log
 from operator import attrgetter
 
 from skillruntime.catalog.closest_names import likeness
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.root_snapshot import Snapshot
-from skillruntime.catalog.search_file import load_segment, save_segment, search_file
 from skillruntime.catalog.search_segment import (
-    LARGEST_FACTORS,
-    SIXTEENTHS,
     WEIGHT_OF_ONE,
     Segment,
     Texts,
     build_segment,
-    is_frequent,
+    load_segment,
+    save_segment,
+    search_file,
 )
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
@@ -41,9 +41,6 @@ _BYTES_READ = 8 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
-_MOST_FREQUENT = 500
-_STEPS = 16
-"""The factors of frequent words are rounded to a sixteenth of the largest."""
 _SAME_NAME = 0.75
 """Two letters exchanged in a name of twenty leave 0.8 of its pairs, a wrong ending 0.9; other names share 0.6."""
 _FEW = 20
@@ -64,8 +61,8 @@ Rank = Callable[[str, Sequence[Hit]], Iterable[Hit]]
 
 
 _Scored = tuple[float, SkillMetadata]
-_Part = tuple[Segment, Sequence[SkillMetadata | None]]
-"""An index, and the skill of each of its numbers; ``None`` where that skill is not to be found."""
+_Part = tuple[Segment, Sequence[SkillMetadata | None], frozenset[int]]
+"""An index, the skill of each of its numbers, and the numbers whose skill is ``None``: it is not to be found."""
 
 
 class SearchIndex:
@@ -90,23 +87,16 @@ class SearchIndex:
         kept = load_segment(file) if file and bodies else None
         self._parts = self._open(kept, file if save and bodies else None, stamps or {})
 
-    def search(
-        self, query: str, limit: int = 10, *, rank: Rank | None = None, among: Container[str] | None = None
-    ) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
         """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
 
-        With *among*, only skills whose names are in it: one index serves all views of a catalog.
         *rank* is given the best 50 (or *limit*, if that is more), and decides their order and which of them remain.
         """
         query = query[:_MAX_QUERY]
         if limit <= 0:
             return []
         wanted = max(limit, _CANDIDATES)
-        try:
-            found = self._found(query, wanted, among)
-        except (ValueError, IndexError, OverflowError, OSError):  # the file was damaged after it was opened
-            self._parts = self._open(None, None, {})
-            found = self._found(query, wanted, among)
+        found = self._found(query, wanted)
         # Four digits, not four decimals: a word that most skills contain adds very little.
         hits = [
             Hit(skill.name, skill.description, float(f"{score:.4g}"))
@@ -123,51 +113,47 @@ class SearchIndex:
         parts: list[_Part] = []
         if kept is not None:
             by_key = {_key(skill, stamps): skill for skill in self._skills}
-            known = [by_key.pop(key, None) for key in kept.all_keys()]
+            known = [by_key.pop(key, None) for key in kept.keys]
             # Skills of the file that were changed or deleted, or are not in this view of the catalog.
-            hidden = [number for number, skill in enumerate(known) if skill is None]
-            if max(len(by_key), len(hidden) if save_to else 0) * _FEW <= kept.skills:
-                kept.hide(hidden)
-                parts, rest = [(kept, known)], list(by_key.values())
+            hidden = frozenset(number for number, skill in enumerate(known) if skill is None)
+            if max(len(by_key), len(hidden) if save_to else 0) * _FEW <= len(known):
+                parts, rest = [(kept, known, hidden)], list(by_key.values())
         if rest or not parts:
-            data = build_segment(self._texts(skill, stamps) for skill in rest)
+            segment = build_segment(self._texts(skill, stamps) for skill in rest)
             if save_to and not parts:
-                save_segment(save_to, data)
-            parts.append((Segment(lambda start, size: data[start : start + size]), rest))
+                save_segment(save_to, segment)
+            parts.append((segment, rest, frozenset()))
         return parts
 
     def _texts(self, skill: SkillMetadata, stamps: Mapping[str, bytes]) -> Texts:
         head, body = _beginning(skill.path) if self._bodies else ("", "")
         return Texts(_key(skill, stamps), skill.name, f"{skill.description} {_tags(head)}", body)
 
-    def _found(self, query: str, wanted: int, among: Container[str] | None) -> list[_Scored]:
+    def _found(self, query: str, wanted: int) -> list[_Scored]:
         """Return the best *wanted* skills, the best first, and perhaps the one that *query* names."""
-        words = _words(query)
-        parts = [
-            (segment, shown, {word: place for word in words if (place := segment.find(word)) is not None})
-            for segment, shown in self._parts
-        ]
-        # A word's rarity is that in all parts together, so the scores of one query compare.
-        skills = sum(segment.skills for segment, _, _ in parts)
-        rarities: dict[str, float] = {}
-        frequent: list[str] = []
-        for word, times in words.items():
-            count = sum(segment.frequency(places[word]) for segment, _, places in parts if word in places)
-            if count:
-                rarities[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
-            if is_frequent(count, skills):
-                frequent.append(word)
-        if not rarities:
-            return []
-        factors, unit = _factors(rarities, frequent)
+        skills = len(self._skills)
+        scores: list[list[float]] = [[0.0] * len(shown) for _, shown, _ in self._parts]
+        for word, times in _words(query).items():
+            postings = [segment.find(word) for segment, _, _ in self._parts]
+            # A word's rarity is that in all parts together, so the scores of one query compare.
+            count = sum(_shown(found[0], part[2]) for found, part in zip(postings, self._parts, strict=True) if found)
+            if not count:
+                continue
+            rarity = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5)) / WEIGHT_OF_ONE
+            for found, own in zip(postings, scores, strict=True):
+                if found:
+                    for number, weight in zip(*found, strict=True):
+                        own[number] += rarity * weight
         best: list[_Scored] = []
-        for segment, shown, places in parts:
-            weighed = [(place, factors[word]) for word, place in places.items() if factors.get(word)]
-            best += [(total / unit, skill) for total, skill in _best_among(segment, shown, weighed, wanted, among)]
+        for (_, shown, hidden), own in zip(self._parts, scores, strict=True):
+            for number in nlargest(wanted + len(hidden), range(len(own)), key=own.__getitem__):
+                skill = shown[number]
+                if skill is not None and own[number] > 0:
+                    best.append((own[number], skill))
         best.sort(key=lambda each: (-each[0], each[1].name))
-        return self._named_first(query.strip(), best[:wanted], among)
+        return self._named_first(query.strip(), best[:wanted])
 
-    def _named_first(self, query: str, best: list[_Scored], among: Container[str] | None) -> list[_Scored]:
+    def _named_first(self, query: str, best: list[_Scored]) -> list[_Scored]:
         """Return *best* with the skill first that *query* names, or that a misspelt name without blanks must mean."""
         if len(query) > _MAX_NAME or not best:
             return best
@@ -176,60 +162,29 @@ class SearchIndex:
         for name in dict.fromkeys((query, "-".join(words))):
             at = bisect_left(self._skills, name, key=attrgetter("name"))
             skill = self._skills[at] if at < len(self._skills) else None
-            if skill and skill.name == name and (among is None or name in among) and (best[0][1] is not skill):
+            if skill and skill.name == name and best[0][1] is not skill:
                 best = [(best[0][0], skill), *(each for each in best if each[1] is not skill)]
-        beginning = words[0] if words else ""
-        first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
-        # One word that is misspelt is not found at all.
-        if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
-            near = max(best, key=lambda each: likeness(query, each[1].name))
-            first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
-        return [*first, *(each for each in best if each not in first)] if first else best
+        return _misspelt_first(query, words, best)
 
 
-def _factors(rarities: Mapping[str, float], frequent: Sequence[str]) -> tuple[dict[str, int], float]:
-    """Return the factor of each word for `Segment.best`, and the sum that a word of rarity and weight 1 has there."""
-    # Of more frequent words, which only a hostile query has, the most frequent are left out: they matter least.
-    frequent = sorted(frequent, key=rarities.__getitem__, reverse=True)
-    left_out = {*frequent[_MOST_FREQUENT:]}
-    rounded = {word: rarity for word, rarity in rarities.items() if word not in left_out}
-    for word in frequent[:_MOST_FREQUENT]:
-        # Words with the same factor are added together, which halves the time for long queries.
-        step = rarities[frequent[0]] / _STEPS
-        rounded[word] = max(1, round(rarities[word] / step)) * step
-    # One whole factor for each word is kept back, for those that would be rounded to nothing.
-    least = SIXTEENTHS if len(rounded) <= _MOST_FREQUENT else 0
-    unit = (LARGEST_FACTORS - SIXTEENTHS * min(len(rounded), _MOST_FREQUENT)) / sum(rounded.values())
-    factors = {word: max(least, int(unit * rarity)) for word, rarity in rounded.items()}
-    for word in frequent[:_MOST_FREQUENT]:
-        factors[word] = round(factors[word] / SIXTEENTHS) * SIXTEENTHS
-    return factors, unit * WEIGHT_OF_ONE / SIXTEENTHS
+def _misspelt_first(query: str, words: list[str], best: list[_Scored]) -> list[_Scored]:
+    """Return *best* with the skill first whose name is *query*, misspelt."""
+    beginning = words[0] if words else ""
+    first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
+    # One word that is misspelt is not found at all.
+    if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
+        near = max(best, key=lambda each: likeness(query, each[1].name))
+        first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
+    return [*first, *(each for each in best if each not in first)] if first else best
 
 
-def _best_among(
-    segment: Segment,
-    shown: Sequence[SkillMetadata | None],
-    words: Sequence[tuple[int, int]],
-    wanted: int,
-    among: Container[str] | None,
-) -> list[tuple[int, SkillMetadata]]:
-    """Return the best *wanted* skills of *segment* whose names are in *among*, and others, in no order."""
-    asked = wanted
-    while True:
-        found = segment.best(words, asked)
-        best = [(score, skill) for score, number in found if (skill := shown[number]) is not None]
-        if among is None:
-            return best
-        best = [each for each in best if each[1].name in among]
-        # All skills with a word of the query were looked at, or enough of the best are in the view.
-        if len(best) >= wanted or len(found) < asked or asked >= segment.skills:
-            return best
-        asked *= 32
+def _shown(numbers: Sequence[int], hidden: frozenset[int]) -> int:
+    """Return how many of the skills *numbers* are not *hidden*."""
+    return len(numbers) - len(hidden.intersection(numbers)) if hidden else len(numbers)
 
 
-def _key(skill: SkillMetadata, stamps: Mapping[str, bytes]) -> bytes:
-    path = skill.path.encode("utf-8", "surrogatepass").replace(b"\0", b"")
-    return path + b"\n" + stamps.get(skill.path, b"").hex().encode()
+def _key(skill: SkillMetadata, stamps: Mapping[str, bytes]) -> str:
+    return f"{skill.path}\n{stamps.get(skill.path, b'').hex()}"
 
 
 def open_search_index(

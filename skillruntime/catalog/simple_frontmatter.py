@@ -12,9 +12,9 @@ from typing import Any
 
 from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
-__all__ = ["UNPRINTABLE", "plain_text", "scan"]
+__all__ = ["plain_text", "scan"]
 
-# Possessive quantifiers (``++``, ``*+``) prevent exponential backtracking on what is never closed.
+# Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in another way.
 # A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
 # next field. What continues it is indented; only the brackets that close JSON may be at the left margin.
 _ESCAPED = (  # YAML 1.2.2, section 5.7; libyaml refuses surrogates and what is not a character
@@ -31,43 +31,44 @@ for _ in range(5):  # JSON in real frontmatters nests four deep
 _START = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""  # of a plain text, whatever follows
 # A line of a value: text, a list item, a nested key.
 _LINE = rf"""
-    (?: \ +\#.*+
-      | (?:\ +(?:-\ +)?|-\ +) (?:[A-Za-z_][\w.-]*+:(?=[ \n])\ *+)?
+    (?: \ ++\#.*+
+      | (?:\ ++(?:-\ ++)?|-\ ++) (?:[A-Za-z_][\w.-]*+:(?=[ \n])\ *+)?
         (?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_START}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?)?
     )?\ *+\n"""
 _BLOCK = r"[|>].*+(?:\n(?:\ .*+|(?=\n)))*+"
 # A value that is read. Nothing continues it: neither indented text nor a list at the left margin.
 _TEXT = rf"""
-    (?:\ *+\n)?\ +( {_START}.*+(?:\n\ +(?=[^\s\#]).*+)*+
+    (?:\ *+\n)?\ ++( {_START}.*+(?:\n\ ++(?=[^\s\#]).*+)*+
        | (?:"[^"]*+(?<!\\)"|'[^']*+'|"(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+')\ *+
        | {_BLOCK} )\n++(?![ -])"""
-_WORD = r"""\ +([\w.+-]++|"[\w.+-]*+"|'[\w.+-]*+')\ *+\n++(?![ -])"""
-_FRONTMATTER = re.compile(
-    # Each wanted field at most once: ``(?(1)(?!))`` does not match after a first name. YAML reports it.
-    # Not possessive as a whole: in CPython 3.11 that loses the captured groups.
-    rf"""(?:
-      name:(?(1)(?!)){_TEXT} | description:(?(2)(?!)){_TEXT} | version:(?(3)(?!)){_WORD}
-    | disable-model-invocation:(?(4)(?!)){_WORD} | user-invocable:(?(5)(?!)){_WORD}
-    | (?:(?(6)(?!))(metadata:)|(?!(?:name|description|version|disable-model-invocation|user-invocable|metadata):)
-          [A-Za-z_][\w-]*+:)
-      (?: \ +{_BLOCK}\n(?!-) | (?:\ +{_START}.*+\n|(?=[ \n]))(?:{_LINE})*+ )
-    | (?:\#.*+)?\n
-    )+""",
+_WORD = r"""\ ++([\w.+-]++|"[\w.+-]*+"|'[\w.+-]*+')\ *+\n++(?![ -])"""
+_UNREAD = rf"\ ++{_BLOCK}\n(?!-) | (?:\ ++{_START}.*+\n|(?=[ \n])) (?:{_LINE})*+"
+# The next field that is read, after any that are not. What one match has taken, no other one looks at again.
+_NEXT = re.compile(
+    rf"""
+    (?: (?!(?:name|description|version|disable-model-invocation|user-invocable|metadata):)[A-Za-z_][\w-]*+:
+        (?: {_UNREAD} )
+      | (?:\#.*+)?\n
+    )*+
+    (?: name:{_TEXT} | description:{_TEXT} | version:{_WORD}
+      | disable-model-invocation:{_WORD} | user-invocable:{_WORD}
+      | metadata:((?: {_UNREAD} ))
+    )?""",
     re.ASCII | re.VERBOSE,
 )
-_MAPPING = re.compile(r"metadata:(?: +(.*))?((?:\n(?:[ \-}\]].*)?)*)")
+_NAME, _DESCRIPTION, _STATED_VERSION, _MODEL, _USER, _METADATA = range(1, 7)
 # What a line of a quoted text at the left margin, where real ones continue too, cannot be: the end of the document, or
 # what a repair of YAML that is broken elsewhere would read as a field or a comment.
 _NO_TEXT = re.compile(r"\n(?:---|\.\.\.|#|[A-Za-z_][\w.-]*[ \t]*:(?=[ \t\n]))")
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
-_KEY_OR_ITEM = re.compile(r"( +)((?:- +)?)((?:[A-Za-z_][\w.-]*:(?= |\Z))?) *([^\s#|>].*|\Z)", re.ASCII)
+_KEY_OR_ITEM = re.compile(r"( ++)((?:- ++)?)((?:[A-Za-z_][\w.-]*+:(?= |\Z))?) *+([^\s#|>].*|\Z)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
 def scan(block: str) -> Summary | None:
@@ -81,44 +82,74 @@ def scan(block: str) -> Summary | None:
     if block.isascii():
         if block.encode().translate(None, _PRINTABLE_ASCII):
             return None
-    elif not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
+    elif not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
     if block[-1:] != "\n":
         block += "\n"
-    fields = _FRONTMATTER.fullmatch(block)
-    if fields is None:
-        return None
-    name, description, version, model, user, metadata = fields.groups()
-    if name is None or description is None:
-        lower = f"\n{block.lower()}"
-        # In another case they count too, with a diagnostic. Without any field it is perhaps no mapping at all.
-        if (
-            (name is None and "\nname" in lower)
-            or (description is None and "\ndescription" in lower)
-            or not (name or description or version or metadata)
-        ):
+    values: list[str | None] = [None] * 7
+    position, end = 0, len(block)
+    while position < end:
+        field = _NEXT.match(block, position)
+        if field is None or field.end() == position:
             return None
+        position = field.end()
+        which = field.lastindex
+        if which:
+            if values[which] is not None:
+                return None  # YAML reports a key that is there twice
+            values[which] = field[which]
+    return _summary_of(block, values)
+
+
+def _summary_of(block: str, values: list[str | None]) -> Summary | None:
+    name, description, version = values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION]
+    metadata = values[_METADATA]
+    if (name is None or description is None) and not _may_be_missing(block, values):
+        return None
     name = _text(name) if name else ""
     description = _text(description) if description else ""
     if name is None or description is None:
         return None
     version = version and version.strip("\"' ")
     # Most metadata states no version; a backslash could write the word in another way.
-    if metadata and (block.find("version", fields.end(6)) >= 0 or block.find("\\", fields.end(6)) >= 0):
-        value, below = _MAPPING.match(block, fields.start(6)).groups()  # type: ignore[union-attr]  # the key is there
-        stated = _metadata_version(value, below)
+    if metadata and ("version" in metadata or "\\" in metadata):
+        value, _, below = metadata.partition("\n")
+        stated = _metadata_version(value.strip(" "), f"\n{below}")
         if stated is None:
             return None
         version = stated or version
     flags = 0
-    if model or user:
-        for (hides, flag), word in zip(FLAGS.values(), (model, user), strict=True):
-            if word:
-                value = BOOLEANS.get(word.strip("\"' ").lower())
-                if value is None:
-                    return None
-                flags |= flag if value is hides else 0
+    if values[_MODEL] or values[_USER]:
+        stated_flags = _flags_of(values[_MODEL], values[_USER])
+        if stated_flags is None:
+            return None
+        flags = stated_flags
     return _new_summary(Summary, (name, description, version or None, flags))
+
+
+def _may_be_missing(block: str, values: list[str | None]) -> bool:
+    """Whether the name or the description is really missing, and the block has any field at all."""
+    lower = f"\n{block.lower()}"
+    # In another case they count too, with a diagnostic.
+    if values[_NAME] is None and "\nname" in lower:
+        return False
+    if values[_DESCRIPTION] is None and "\ndescription" in lower:
+        return False
+    # Without any field it is perhaps no mapping at all.
+    return any((values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION], values[_METADATA]))
+
+
+def _flags_of(*words: str | None) -> int | None:
+    """Return the flags for the values of the two fields that hide a skill; ``None`` if one is not a boolean."""
+    flags = 0
+    for (hides, flag), word in zip(FLAGS.values(), words, strict=True):
+        if word:
+            stated = BOOLEANS.get(word.strip("\"' ").lower())
+            if stated is None:
+                return None
+            if stated is hides:
+                flags |= flag
+    return flags
 
 
 _new_summary = tuple.__new__

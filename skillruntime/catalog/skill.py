@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
     from skillruntime.contract.contract import Contract
 
-__all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
+__all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata", "read_skill"]
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
 """The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
@@ -89,17 +89,6 @@ class Skill:
         # The files of an activated skill are read from this directory only, even if its path is replaced later.
         self._identity = identity
 
-    @classmethod
-    def read(cls, metadata: SkillMetadata, *, derive: bool = True) -> Skill:
-        """Read the SKILL.md at ``metadata.path``; with *derive*, contracts of scripts are derived if there are none.
-
-        Raises:
-            SkillNotFoundError: the file no longer exists.
-            InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
-        """
-        data, identity = _read_file(metadata)
-        return cls(metadata, data, derive=derive, identity=identity)
-
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
 
@@ -113,7 +102,7 @@ class Skill:
         """The instructions, without hidden characters."""
         if self._body is None:
             from skillruntime.catalog.frontmatter import cut
-            from skillruntime.catalog.visible_text import visible_text
+            from skillruntime.catalog.visibility import visible_text
 
             self._written = cut(self._data, self.metadata.path).body
             self._body = visible_text(self._written)
@@ -207,12 +196,11 @@ class Skill:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics of its frontmatter, its contracts and its versions."""
         from skillruntime.catalog.lenient_fields import field_diagnostics
+        from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
-        if self.body is not self._written:
-            from skillruntime.catalog.visible_text import hidden_characters, listed_kinds
-
-            message = f"the instructions have {listed_kinds(hidden_characters(self._written))}; removed"
+        if self.body is not self._written and (hidden := hidden_characters(self._written)):
+            message = f"the instructions have {listed_kinds(hidden)}; removed"
             found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
         found += self._read_contracts().diagnostics
         versions = self._versions()
@@ -272,7 +260,7 @@ class Skill:
             ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
         from skillruntime.catalog.resources import decode_text
-        from skillruntime.catalog.visible_text import visible_text
+        from skillruntime.catalog.visibility import visible_text
 
         return visible_text(decode_text(self.read_resource_bytes(path), path))
 
@@ -349,6 +337,17 @@ class Skill:
             **self.frontmatter.versions,
         }
         return [(where, version) for where, version in stated.items() if version]
+
+
+def read_skill(metadata: SkillMetadata, *, derive: bool = True) -> Skill:
+    """Return the skill whose SKILL.md is at ``metadata.path``; with *derive*, its scripts get contracts if it has none.
+
+    Raises:
+        SkillNotFoundError: the file no longer exists.
+        InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
+    """
+    data, identity = _read_file(metadata)
+    return Skill(metadata, data, derive=derive, identity=identity)
 
 
 def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:

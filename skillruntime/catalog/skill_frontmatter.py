@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from skillruntime.catalog.visible_text import visible_line
+from skillruntime.catalog.visibility import visible_line
 
 __all__ = ["SkillFrontmatter"]
 

@@ -33,7 +33,8 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 # Inline links and images of CommonMark (section 6.3). Reference links are rare in skills and not checked.
-_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)|!\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)")
+# The text of a link has no bracket, and its target follows: what does not fit is looked at once.
+_LINK = re.compile(r"!?\[[^\[\]\n]*+\]\(<?([^()\s<>]++)>?[^()\n]*+\)")
 # A fence has at most three spaces of indentation (CommonMark, section 4.5); links inside it are examples.
 _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 # What YAML does not allow in a stream (YAML 1.2.2, section 5.1, c-printable).
@@ -286,7 +287,7 @@ class _Linting:
             if in_code:
                 continue
             for link in _LINK.finditer(line):
-                target = (link.group(1) or link.group(2)).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
+                target = link.group(1).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
                 # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the skill.
                 if not target or re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
                     continue

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.file_opening import read_regular
-from skillruntime.catalog.frontmatter import read_frontmatter
 from skillruntime.catalog.hidden_text import hidden_text_of_files
-from skillruntime.catalog.products import product_diagnostics
 from skillruntime.catalog.resources import Resource, list_files, list_resources, read_bytes
 from skillruntime.catalog.root_snapshot import absolute
 from skillruntime.catalog.skill_lint import is_valid, lint
@@ -43,25 +41,18 @@ def validate(
     *,
     count: Callable[[str], int] | None = None,
     progress: Callable[[list[str]], Iterable[str]] = iter,
-    products: Iterable[str] = (),
 ) -> list[Validation]:
     """Return the diagnostics of the skill at *path*, or of every skill below it, sorted by path.
 
     *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens. *progress* receives
-    the list of files and yields them again, for a progress bar. *products* are names from `PRODUCTS`: what each of them
-    rejects is an error, and what it ignores is advice.
-
-    Raises:
-        ValueError: an unknown product.
+    the list of files and yields them again, for a progress bar.
     """
-    chosen = tuple(products)
-    product_diagnostics({}, "", "", chosen)  # an unknown one raises here, even if there is no skill
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"validate takes the path of a skill or of a directory of skills; got {path!r:.80}")
     start = absolute(path)
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
-        return [_validate_file(start, count, chosen)]
-    found = [_validate_file(file, count, chosen) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
+        return [_validate_file(start, count)]
+    found = [_validate_file(file, count) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
     if found:
         return found
     what, hint = "there is no such directory", "correct the path"
@@ -88,7 +79,7 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return fixed.done
 
 
-def _validate_file(file: str, count: Callable[[str], int] | None, products: tuple[str, ...]) -> Validation:
+def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     directory = os.path.dirname(file)  # noqa: PTH120
     try:
         data = read_regular(file, MAX_BYTES)
@@ -103,9 +94,6 @@ def _validate_file(file: str, count: Callable[[str], int] | None, products: tupl
     # Not at the top: contracts import the schema engines, and most skills have no contract.
     from skillruntime.catalog.contract_files import read_contract_files
 
-    if products:
-        fields = read_frontmatter(data, file).fields or {}
-        found = [*found, *product_diagnostics(fields, name, file, products)]
     hidden = hidden_text_of_files(_contents(directory, resources))
     linked = _hard_links(directory, resources)
     return Validation(file, (*found, *read_contract_files(directory, name).diagnostics, *hidden, *linked))
@@ -151,5 +139,12 @@ def _skill_files(directory: str, depth: int, above: tuple[str, ...] = ()) -> Ite
         return
     for child in children:
         # As discovery skips them; a copy of a skill in there is not the author's.
-        if child.name not in (".git", "node_modules", "__pycache__") and child.is_dir():
+        if child.name in (".git", "node_modules", "__pycache__"):
+            continue
+        try:
+            is_directory = child.is_dir()
+        except OSError:  # a link into a directory that cannot be read: the finding is that of its SKILL.md
+            yield f"{child.path}/SKILL.md"
+            continue
+        if is_directory:
             yield from _skill_files(child.path, depth - 1, (*above, real))

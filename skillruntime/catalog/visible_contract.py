@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
+from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["LONGEST_TEXT", "hidden_in", "longest_text", "visible_document"]

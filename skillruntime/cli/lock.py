@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import (
-    LOCK_FILE,
-    OWN_LOCK_FILE,
-    SignedBy,
-    check_lock,
-    lock_document,
-    lock_for_npx,
-    lock_skills,
-    read_lock,
-)
+from skillruntime.catalog import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, LockfileNotFoundError, ToolNotAvailableError
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,52 +27,16 @@ __all__ = ["command"]
     default=LOCK_FILE,
     show_default=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The lockfile to write or to check; the name skills.lock.json chooses the form with versions.",
+    help="The lockfile to write or to check.",
 )
-@click.option("--identity", metavar="NAME", help="With --check: who must have signed the lockfile (Sigstore).")
-@click.option("--issuer", metavar="URL", help="The identity provider that confirmed it.")
-@click.option("--trusted-root", type=click.Path(path_type=Path), help="The trusted_root.json; nothing is downloaded.")
-@click.option("--bundle", type=click.Path(path_type=Path), help="The signature. Default: FILE.sigstore.json.")
 @catalog_options
 @json_option
-def command(
-    check: bool,
-    file: Path,
-    identity: str | None,
-    issuer: str | None,
-    trusted_root: Path | None,
-    bundle: Path | None,
-    directories: tuple[str, ...],
-    trust: bool,
-    as_json: bool,
-) -> None:
-    """Write the digest of every skill to skills-lock.json, as `npx skills` does, or check the skills against it.
-
-    A file named skills.lock.json gets the versions too, and older versions beside newer ones. With --check the file can
-    also be toolhive.lock.yaml or a manifest of the Skills extension of MCP; every file is hashed.
-    """
-    signed_by = None
-    if identity or issuer or trusted_root or bundle:
-        if not (check and identity and issuer and trusted_root):
-            raise click.UsageError("To verify a signature, give --check, --identity, --issuer and --trusted-root.")
-        signed_by = SignedBy(identity, issuer, trusted_root, bundle)
-    found = open_catalog(directories, trust=trust)
-    is_own = file.name == OWN_LOCK_FILE
-    # Older versions too: a session may have chosen one of them by range.
-    catalog = found.every_version() if is_own else dict(found)
+def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Write the digest of every skill to skills-lock.json, as `npx skills` does, or check the skills against it."""
+    catalog = dict(open_catalog(directories, trust=trust))
     if not check:
-        if file.suffix in (".yaml", ".yml"):
-            # It would be replaced by JSON, which the tool that wrote it does not read.
-            fail(
-                InvalidSkillError(
-                    f"{str(file)!r} is not written, because lockfiles in YAML are those of other tools",
-                    suggested_action="Check it with --check, or choose another --file",
-                ),
-                as_json=as_json,
-                code=EXIT_USAGE,
-            )
         try:
-            document = lock_skills(catalog) if is_own else lock_for_npx(catalog, _before(file), base=str(file.parent))
+            document = lock_skills(catalog, _before(file), base=str(file.parent))
             _write(file, to_json(document) + "\n")
         except InvalidSkillError as error:
             fail(error, as_json=as_json)
@@ -93,11 +48,11 @@ def command(
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
-        findings = check_lock(catalog, lock_document(str(file), signed_by=signed_by), path=str(file))
+        findings = check_lock(catalog, lock_document(str(file)), path=str(file))
     except LockfileNotFoundError as error:
         # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
         fail(error, as_json=as_json, code=EXIT_USAGE)
-    except (InvalidSkillError, ToolNotAvailableError) as error:
+    except InvalidSkillError as error:
         fail(error, as_json=as_json)
 
     def draw(console: Console) -> None:

@@ -175,7 +175,7 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
     """Draw findings, one line each; paths below the current directory as they would be typed there."""
     from rich.markup import escape
 
-    from skillruntime.catalog.visible_text import visible_line
+    from skillruntime.catalog.visibility import visible_line
 
     here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
 

@@ -55,12 +55,10 @@ def catalog_options(command: _Command) -> _Command:
     )
     frozen = click.option(
         "--frozen",
-        is_flag=False,
-        flag_value="stamps",
-        type=click.Choice(["stamps", "full"]),
+        is_flag=True,
         expose_value=False,
         callback=_remember,
-        help="Only skills that the lockfile pins; --frozen=full hashes every file.",
+        help="Only skills that the lockfile pins, with the files that it pins.",
     )
     lockfile = click.option(
         "--lockfile",
@@ -104,11 +102,10 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     meta = context.meta if context is not None else {}
     if meta.get(_BUNDLED) and bundled is not None and not any(root.scope == "bundled" for root in roots):
         roots.append(Root(str(bundled), True, "bundled"))
-    frozen = meta.get(_FROZEN)
     # A lockfile that is named is used: the skills would otherwise look verified without being so.
-    lockfile = meta.get(_LOCKFILE) or (LOCK_FILE if frozen else None)
+    lockfile = meta.get(_LOCKFILE) or (LOCK_FILE if meta.get(_FROZEN) else None)
     try:
-        return discover(*roots, installed=meta.get(_INSTALLED, False), frozen=lockfile, frozen_full=frozen == "full")
+        return discover(*roots, installed=meta.get(_INSTALLED, False), frozen=lockfile)
     except (LockfileNotFoundError, InvalidSkillError) as error:
         raise click.UsageError(f"{error}. {error.suggested_action or ''}".strip()) from None
 

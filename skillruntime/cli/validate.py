@@ -27,17 +27,10 @@ __all__ = ["command"]
 @click.command("validate")
 @click.argument("paths", nargs=-1, metavar="PATH...", required=True)
 @click.option("--fix", "fixing", is_flag=True, help="Fix mechanical problems first, by rewriting the SKILL.md.")
-@click.option(
-    "--for",
-    "products",
-    default="",
-    metavar="PRODUCT,...",
-    help="Also say what these products reject or ignore: agentskills, claude.ai, claude-code, codex.",
-)
 @click.option("--github", "report", flag_value="github", help="Print annotations for GitHub's workflows.")
 @click.option("--sarif", "report", flag_value="sarif", help="Print a SARIF 2.1.0 log for code scanners.")
 @json_option
-def command(paths: tuple[str, ...], fixing: bool, products: str, report: str | None, as_json: bool) -> None:
+def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: bool) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
@@ -46,16 +39,12 @@ def command(paths: tuple[str, ...], fixing: bool, products: str, report: str | N
     # click has no exclusive options; without this the last form would win silently.
     if report and as_json:
         raise click.UsageError("use only one of --json, --github and --sarif")
-    wanted = tuple(name.strip() for name in products.split(",") if name.strip())
-    try:
-        validations = _validations(paths, wanted)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
         fixed = _fixed(validations, as_json=as_json)
         # Read again: what is reported is the state after the fixes.
-        validations = _validations(paths, wanted) if fixed else validations
+        validations = _validations(paths) if fixed else validations
     findings = [
         finding
         for validation in with_progress(validations, "checking contracts")
@@ -89,7 +78,7 @@ def command(paths: tuple[str, ...], fixing: bool, products: str, report: str | N
     sys.exit(EXIT_FAILED if errors else 0)
 
 
-def _validations(paths: Sequence[str], products: tuple[str, ...]) -> list[Validation]:
+def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.catalog import validate
     from skillruntime.tokens import count
 
@@ -97,9 +86,7 @@ def _validations(paths: Sequence[str], products: tuple[str, ...]) -> list[Valida
         return with_progress(files, "reading skills")
 
     found = [
-        each
-        for path in paths
-        for each in validate(path, count=lambda text: count(text).tokens, progress=progress, products=products)
+        each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
     ]
     # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())
@@ -133,14 +120,14 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
 def _more(validation: Validation) -> list[Diagnostic]:
     """Return the findings that need an activated skill: versions that disagree, and migrations that fail when tried."""
-    from skillruntime.catalog import Skill, SkillMetadata
+    from skillruntime.catalog import SkillMetadata, read_skill
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
     if not os.path.isfile(validation.path):  # noqa: PTH113
         return []
     try:
         # Not derived: a contract that is read from a script has no author to tell.
-        skill = Skill.read(SkillMetadata(name, "", validation.path), derive=False)
+        skill = read_skill(SkillMetadata(name, "", validation.path), derive=False)
     except SkillRuntimeError as error:
         path = validation.path
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]

@@ -50,7 +50,7 @@ from skillruntime.remote.protocol import (
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode, shortened
-from skillruntime.runtime.reported_status import read_reported
+from skillruntime.runtime.error_responses import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
 from skillruntime.runtime.runtime import SkillRuntime
 
@@ -276,8 +276,8 @@ class RemoteRunner:
         try:
             execution = await self.client.invoke(
                 arguments,
-                # The call is the execution: whatever retries inside, it runs once.
-                key=context.call_id,
+                # The call is the execution: whatever retries inside or around it, it runs once.
+                key=context.idempotency_key(arguments),
                 timeout=context.remaining,
                 trace_id=context.call_id,
                 # A server that trusts us can distinguish our users by it.

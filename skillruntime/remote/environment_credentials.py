@@ -44,14 +44,15 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
 def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None) -> Credentials:
     """Return credentials for *descriptor* from the environment; their first use names a variable that is missing.
 
-    An API key lies in `variable_for` its endpoint; OAuth client credentials in ``SKILLRUNTIME_CLIENT_ID_...`` and
+    An API key lies in `variable_for` its endpoint, and goes only to a skill that asks for one. For OAuth it is
+    ``SKILLRUNTIME_TOKEN_...`` for a token that the user has, or ``SKILLRUNTIME_CLIENT_ID_...`` and
     ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.
     """
     variables = os.environ if environment is None else environment
     auth = descriptor.auth
-    name = variable_for(descriptor.endpoint.url)
-    if auth.type is AuthType.NONE:
+    if auth.type in (AuthType.NONE, AuthType.CUSTOM):
         return NoCredentials
+    name = variable_for(descriptor.endpoint.url, "TOKEN" if auth.type is AuthType.OAUTH2 else "API_KEY")
     # A token that the user already has comes before a flow that would fetch one.
     if variables.get(name):
         return ApiKey(variables[name])
@@ -67,4 +68,4 @@ def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str]
         details = {"required_auth_type": auth.type.value}
         raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, details))
 
-    return missing if auth.type is not AuthType.CUSTOM else NoCredentials
+    return missing

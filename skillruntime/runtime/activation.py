@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visible_text import framed, hidden_characters, listed_kinds, visible_line, without_tag
+from skillruntime.catalog.visibility import framed, hidden_characters, listed_kinds, visible_line, without_tag
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -22,6 +22,7 @@ __all__ = [
     "identity_of",
     "render_activation",
     "render_resource",
+    "within_tokens",
 ]
 
 
@@ -38,6 +39,8 @@ class ActiveSkill:
     skill: Skill | None = None
     not_ready: Callable[[], Mapping[str, tuple[str, ...]]] = dict
     """Returns, by callable name, what its script lacks now: packages, variables, grants."""
+    definition_tokens: int | None = None
+    """The most tokens that the definitions of its tools may take in a request; None without a limit."""
 
     @classmethod
     def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:
@@ -71,15 +74,42 @@ def render_activation(
     if active.contracts:
         parts.append("Callable:")
     lacking = active.not_ready() if active.contracts else {}
+    definitions: dict[str, str] = {}
     for name, contract in active.contracts.items():
-        parts.append(f"- {to_tool_name(name)}: {visible_line(contract.description)}")
+        lines = [f"- {to_tool_name(name)}: {visible_line(contract.description)}"]
         if name in lacking:
-            parts.append(f"  not ready: {visible_line('; '.join(lacking[name]))}")
+            lines.append(f"  not ready: {visible_line('; '.join(lacking[name]))}")
         if to_schema is not None:
-            parts.append(f"  arguments: {as_text(to_schema(contract))}")
+            lines.append(f"  arguments: {as_text(to_schema(contract))}")
+        definitions[name] = "\n".join(lines)
+    shown = within_tokens(definitions, active.definition_tokens)
+    parts += [definitions[name] for name in shown]
+    if left_out := [to_tool_name(name) for name in definitions if name not in shown]:
+        more = f" and {len(left_out) - _MOST_NAMES:,} more" if len(left_out) > _MOST_NAMES else ""
+        parts.append(f"More, by name with call_skill: {', '.join(left_out[:_MOST_NAMES])}{more}")
     frame, *rest = parts
     # What follows the frame must not look like another one.
     return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
+
+
+_MOST_NAMES = 100
+
+
+def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
+    """Return the names whose texts, taken in their order, have at most *limit* tokens together."""
+    # A token has a byte at least.
+    if limit is None or sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values()) <= limit:
+        return list(texts)
+    from skillruntime.tokens.counter import count  # tables of an encoding: only for skills with many tools
+
+    found: list[str] = []
+    left = limit
+    for name, text in texts.items():
+        left -= count(text).tokens
+        if left < 0:
+            break
+        found.append(name)
+    return found
 
 
 def render_resource(skill: Skill, path: str) -> str:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.visibility import escaped
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import CallContext, Runner
 from skillruntime.runtime.skill_copy import SkillCopy
-from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Accepted, Contract
+    from skillruntime.runtime.own_directory import CallFiles
     from skillruntime.runtime.scripts import ScriptRunner
     from skillruntime.runtime.session import SkillSession
 
@@ -89,6 +92,8 @@ class Target:
     runner: Runner
     has_paths: bool
     needs_approval: bool
+    escapes: Mapping[str, str]
+    """The names and values with role marks of chat templates: what a model reads, and the original."""
 
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
@@ -99,18 +104,73 @@ class Target:
         is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
         from skillruntime.runtime.path_arguments import has_paths
 
-        return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
+        return cls(
+            name,
+            skill,
+            contract,
+            runner,
+            has_paths(contract.input.document),
+            is_untrusted_script,
+            _escapes(contract.input.document),
+        )
+
+    def unescaped(self, sent: Any) -> Any:
+        """Return the arguments with the names and values that the model read escaped as the contract has them."""
+        if not self.escapes:
+            return sent
+        if isinstance(sent, str):
+            for shown, original in self.escapes.items():
+                sent = sent.replace(json.dumps(shown), json.dumps(original))
+            return sent
+        return _replaced(sent, self.escapes)
+
+
+def _escapes(document: Any) -> dict[str, str]:
+    try:
+        text = json.dumps(document, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    if escaped(text) == text:
+        return {}
+    return {escaped(each): each for each in _strings(document) if escaped(each) != each}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+
+
+def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return originals.get(value, value)
+    if isinstance(value, list):
+        return [_replaced(item, originals) for item in value]
+    if isinstance(value, dict):
+        return {originals.get(key, key): _replaced(item, originals) for key, item in value.items()}
+    return value
 
 
 class WatchedWorkspace:
     """The workspace as one call sees it: files are compared from the moment the call first opens it."""
 
-    __slots__ = ("_before", "_is_open", "_workspace")
+    __slots__ = ("_before", "_is_open", "_is_untrusted", "_workspace")
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, is_untrusted: bool = False) -> None:
         self._workspace = workspace
+        self._is_untrusted = is_untrusted
         self._is_open = False
-        self._before: dict[str, tuple[int, int, int]] | None = None
+        self._before: dict[str, Identity] | None = None
+
+    def resolve(self, path: str) -> Path | None:
+        """Return *path* as an absolute path inside the workspace, or None where it would be outside."""
+        return self._workspace.resolve(path)
 
     def open(self) -> Path:
         """Return the directory; new and changed files in it are listed from now on."""
@@ -118,7 +178,13 @@ class WatchedWorkspace:
         if not self._is_open:
             self._is_open = True
             self._before = self._workspace.snapshot()
+            if self._is_untrusted:
+                self._workspace.note_untrusted()
         return self._workspace.directory
+
+    def has_untrusted_files(self) -> bool:
+        """Whether a script of an untrusted skill may have written into the directory."""
+        return self._workspace.has_untrusted_files
 
     def changes(self) -> list[dict[str, Any]]:
         """Return the files that are new or changed since `open`, as ``{path, media_type, bytes}``."""
@@ -139,7 +205,7 @@ class Prepared:
     accepted: Accepted
     arguments: dict[str, Any]
     timeout: float | None
-    workspace: WatchedWorkspace
+    workspace: WatchedWorkspace | CallFiles
     # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
     execution: dict[str, Any] = field(default_factory=dict)
     grants: Grants = _NO_GRANTS
@@ -150,6 +216,10 @@ class Prepared:
         options = self.request.options
         call_id = options.get("call_id")
         given = {} if call_id is None else {"call_id": call_id}  # a new id takes a tenth of the call to make
+        session = self.request.session
+        conversation = options.get("conversation")
+        if conversation is None and session is not None:
+            conversation = session.key
         return CallContext(
             self.request.name,
             self.workspace.open,
@@ -159,6 +229,9 @@ class Prepared:
             execution=self.execution,
             grants=self.grants,
             code=self.code,
+            has_untrusted_files=self.workspace.has_untrusted_files,
+            conversation=conversation,
+            message=options.get("message"),
             **given,
         )
 
@@ -175,12 +248,20 @@ def call_metadata(request: CallRequest, target: Target | None, prepared: Prepare
     if prepared is not None:
         metadata |= {key: prepared.execution[key] for key in ("sandbox", "grants") if key in prepared.execution}
     if prepared is not None and (files := prepared.workspace.changes()):
-        metadata["files"] = listed = _first(files)
+        # A script may name a file with a secret that it was granted.
+        secrets = prepared.execution.pop("secrets", ())
+        metadata["files"] = listed = [{**file, "path": _masked(file["path"], secrets)} for file in _first(files)]
         if len(listed) < len(files):
             metadata.setdefault("warnings", []).append(
                 f"The call changed {len(files):,} files in the workspace; the first {len(listed)} are listed"
             )
     return metadata
+
+
+def _masked(path: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        path = path.replace(secret, "***")
+    return path
 
 
 def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:

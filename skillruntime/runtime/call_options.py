@@ -15,7 +15,10 @@ class CallOptions(TypedDict, total=False):
 
     ``version``: the version that the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
     ``finish_reason``: why the model stopped, in its provider's words (``"length"``: its text was cut off).
-    ``caller`` and ``config`` reach the runner in its `CallContext`. ``call_id`` is the model's id of this tool call.
+    ``caller`` and ``config`` reach the runner in its `CallContext`. ``call_id`` is the model's id of this tool call,
+    ``message`` the id or number of the model's message that has it, and ``conversation`` by default the session's key.
+    Where all three are known, a call that is made again is the same execution of a remote skill. An id alone says
+    nothing: models use the same one in many messages.
     ``grants`` are what the host lets the script use in this call, in addition to the skill's own.
     ``let_through`` returns true for exceptions that belong to the host's control flow (an interrupt of LangGraph):
     those are raised to the caller instead of becoming a failed response.
@@ -27,5 +30,7 @@ class CallOptions(TypedDict, total=False):
     caller: str | None
     config: Mapping[str, Any] | None
     call_id: str | None
+    conversation: str | None
+    message: str | None
     grants: Grants | None
     let_through: Callable[[Exception], bool] | None

@@ -7,6 +7,7 @@ to repeat a call that passed its deadline.
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +32,7 @@ __all__ = [
     "ReportedFailureError",
     "Runner",
     "RunnerFactory",
+    "is_context",
     "is_coroutine_function",
     "to_plain_result",
 ]
@@ -41,8 +43,9 @@ class CallContext:
     """What the host gives a runner in addition to the arguments; never anything a model supplied.
 
     ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the host passed along (a LangChain
-    ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one. The workspace is created
-    at its first use; files that change in it from then on are listed in the envelope's ``metadata.files``.
+    ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one, and is unique only within
+    ``message`` of ``conversation``. The workspace is created at its first use; files that change in it from then on are
+    listed in the envelope's ``metadata.files``.
     """
 
     name: str
@@ -51,16 +54,31 @@ class CallContext:
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
     call_id: str = field(default_factory=lambda: os.urandom(16).hex())
+    conversation: str | None = None
+    message: str | None = None
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
     """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``, ``stopped`` after a cancellation."""
     grants: Grants = field(default_factory=Grants)
     code: SkillCopy | None = field(default=None, repr=False)
     """The copy of an untrusted skill's files that was approved; its script runs from there."""
+    has_untrusted_files: Callable[[], bool] = field(default=lambda: False, repr=False)
+    """Whether a script of an untrusted skill may have written into the workspace; see `shared_workspace`."""
 
     @property
     def workspace(self) -> Path:
         """The session's directory, in which files come and go."""
         return self.open_workspace()
+
+    def idempotency_key(self, arguments: Mapping[str, Any]) -> str:
+        """Return the same key for the same call of the same message, and a new one where the message is not known."""
+        if self.conversation is None or self.message is None:
+            return os.urandom(16).hex()
+        # The arguments too: a model may use an id twice in one message.
+        parts = [self.conversation, self.message, self.call_id, self.name, arguments]
+        text = json.dumps(parts, sort_keys=True, default=str)
+        import hashlib  # OpenSSL: not needed for an import
+
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def remaining(self) -> float | None:
@@ -189,7 +207,7 @@ def _with_context(arguments: dict[str, Any], context: CallContext) -> tuple[tupl
 
 
 def _wants_context(function: Callable[..., Any]) -> bool:
-    """Whether the second positional parameter is annotated CallContext, or named ``context``."""
+    """Whether the second positional parameter receives the context."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
@@ -197,11 +215,15 @@ def _wants_context(function: Callable[..., Any]) -> bool:
     positional = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
     if len(positional) < 2:
         return False
-    second = positional[1]
+    return is_context(positional[1])
+
+
+def is_context(parameter: inspect.Parameter) -> bool:
+    """Whether *parameter* is annotated `CallContext`, or named ``context``."""
     # With `from __future__ import annotations` the annotation is text, and may be qualified ("runtime.CallContext").
-    annotation = second.annotation
+    annotation = parameter.annotation
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return second.name == "context" or named.rpartition(".")[2] == CallContext.__name__
+    return parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
 
 
 def _require_fit(function: Callable[..., Any], count: int) -> None:

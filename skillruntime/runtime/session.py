@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol, TypeVar, Unpack
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.errors import ResourceNotFoundError, SkillError, SkillRuntimeError, TokenLimitError
 from skillruntime.runtime.activation import (
     ActiveSkill,
@@ -31,6 +31,7 @@ from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
+from skillruntime.tokens.pages import json_lines
 
 __all__ = ["RuntimeHooks", "SkillSession"]
 
@@ -39,6 +40,7 @@ ToSchema = Callable[[Contract], Mapping[str, Any]]
 
 _Result = TypeVar("_Result")
 
+_READ_ON = "read_skill_resource(name='result', path={handle!r})"
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
 # Counting tokens costs more than a call does, so without limits texts wait until the ledger is read. These two
 # bounds keep the memory of a long conversation that never asks.
@@ -86,6 +88,8 @@ class SkillSession:
     (bodies, resources, results), or refused with a next step; errors are always returned. *model* names the tokenizer.
     With *report_tokens* each envelope's ``metadata.tokens`` says what is spent so far, itself not counted.
     Without *counts_tokens*, answers are not recorded: a server has no model that reads them.
+    *key* is the host's name of the conversation: calls of the same message are one execution also in another process;
+    by default it is random, as ``id`` is.
     """
 
     def __init__(
@@ -97,14 +101,16 @@ class SkillSession:
         model: Model = "gpt-4o",
         report_tokens: bool = False,
         counts_tokens: bool = True,
+        key: str | None = None,
     ) -> None:
         self._runtime = runtime
         # Not a counter: it is in logs and spans of several processes.
         self.id = os.urandom(16).hex()
+        self.key = self.id if key is None else key
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.limits = limits
         self._reports_tokens = report_tokens
-        self._ledger = TokenLedger(limits, model=model)
+        self._ledger = TokenLedger(limits, model=model, read_on=_READ_ON)
         self._lock = threading.RLock()
         self._counts_tokens = counts_tokens
         self._uncounted: deque[Callable[[], object]] = deque()
@@ -253,7 +259,11 @@ class SkillSession:
             TokenLimitError: it does not fit what may still be spent.
         """
         with self._lock:
-            return _text_of(self.ledger.read_on(handle))
+            return _text_of((self._ledger if self.limits is None else self.ledger).read_on(handle))
+
+    def has_page(self, handle: str) -> bool:
+        """Whether *handle* is that of a text that was cut, and is still kept."""
+        return self._ledger.has_page(handle)
 
     def note_request(self) -> None:
         """Note that the whole conversation was sent to the model once more, for the ledger's ``carried_tokens``."""
@@ -304,9 +314,10 @@ class SkillSession:
             )
 
     def record_answer(self, name: str, arguments: Any, response: SkillResponse) -> SkillResponse:
-        """Record a call and its answer, and return the answer as the limits allow: whole, its first page, or refused.
+        """Record a call and its answer, and return the answer, or the refusal of a result for which no token is left.
 
-        ``data`` of a paged answer is the text of the first page, and ``metadata.read_on`` the handle for the rest.
+        ``data`` stays whole. Of a result that is longer than a page, ``metadata.page`` is what a model is shown, and
+        ``metadata.read_on`` the handle for the rest.
         """
         if not self._counts_tokens:
             return response
@@ -315,24 +326,25 @@ class SkillSession:
         except (TypeError, ValueError, RecursionError):  # the adapter that writes it for a model reports this
             return response
         sent = as_text(arguments)
-        if self.limits is None and not self._reports_tokens:
+        page = self._ledger.page_tokens(Tier.RESULT)
+        # A token has a byte at least.
+        may_be_long = response.ok and page is not None and len(text.encode("utf-8", "surrogatepass")) > page
+        if self.limits is None and not self._reports_tokens and not may_be_long:
             self._wait(lambda: self._ledger.record_call(name, sent, text, ok=response.ok), len(text) + len(sent))
             return response
         with self._lock:
-            # A page of JSON is not JSON any more, so what is paged is the result alone, as text.
             if response.ok and not self._fits(text):
-                text = response.data if isinstance(response.data, str) else as_text(response.data)
-            admitted = self.ledger.record_call(name, sent, text, ok=response.ok)
+                text = _as_lines(to_plain(response.data), page)
+            admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
             metadata = dict(response.metadata or {})
             if admitted.warnings:
                 metadata["warnings"] = [*metadata.get("warnings", ()), *admitted.warnings]
             if self._reports_tokens:
-                metadata["tokens"] = self._ledger.summary()
+                metadata["tokens"] = self.ledger.summary()
         if admitted.refusal is not None:
             return SkillResponse.failed(admitted.refusal, metadata=metadata)
         if admitted.handle is not None:
-            metadata["read_on"] = admitted.handle
-            return dataclasses.replace(response, data=admitted.text, metadata=metadata)
+            metadata |= {"page": admitted.text, "read_on": admitted.handle}
         return dataclasses.replace(response, metadata=metadata or None)
 
     async def record_answer_aside(self, name: str, arguments: Any, response: SkillResponse) -> SkillResponse:
@@ -372,11 +384,11 @@ class SkillSession:
         return render_resource(active.skill, path)
 
     def _fits(self, text: str) -> bool:
-        left = self.ledger.remaining(Tier.RESULT)
-        page = self._ledger.limits.page_tokens
-        at_once = None if page is None else max(page, self._ledger.smallest_page)
-        most = min((one for one in (left, at_once) if one is not None), default=None)
-        return most is None or self._ledger.count(text) <= most
+        left = None if self.limits is None else self.ledger.remaining(Tier.RESULT)
+        page = self._ledger.page_tokens(Tier.RESULT)
+        most = min((one for one in (left, page) if one is not None), default=None)
+        # Ten megabytes take three seconds to count.
+        return most is None or (len(text) <= 64 * max(most, 64) and self._ledger.count(text) <= most)
 
     def _admitted(self, tier: Tier, name: str, text: str) -> str:
         admitted = self._admit(tier, name, text)
@@ -417,6 +429,10 @@ async def _in_thread(work: Callable[[], _Result]) -> _Result:
 
 
 _ALREADY_ACTIVE = "{!r} is already active; its instructions are above."
+
+
+def _as_lines(data: Any, page: int | None) -> str:
+    return data if isinstance(data, str) else json_lines(data, page or 8_000)
 
 
 def _text_of(admitted: Admitted) -> str:

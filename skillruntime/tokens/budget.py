@@ -5,6 +5,7 @@ Law: no text is cut or refused silently; a cut text carries a handle to read on,
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,7 +35,8 @@ class TokenLimits:
     """How many tokens a conversation may spend; None means without limit.
 
     ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of that tier together,
-    ``total_tokens`` for everything, ``page_tokens`` for one body, resource or result at a time (at least 64).
+    ``total_tokens`` for everything, ``page_tokens`` for one body, resource or result at a time (at least 64),
+    ``result_page_tokens`` for one result: the rest of it is read on.
     At the share *warn_at* of a limit there is one warning.
     """
 
@@ -43,10 +45,11 @@ class TokenLimits:
     resource_tokens: int | None = None
     total_tokens: int | None = None
     page_tokens: int | None = None
+    result_page_tokens: int | None = 8_000
     warn_at: float = 0.8
 
     def __post_init__(self) -> None:
-        for name in ("catalog_tokens", "body_tokens", "resource_tokens", "total_tokens", "page_tokens"):
+        for name in (*_LIMITS, "result_page_tokens"):
             limit = getattr(self, name)
             if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
                 raise ValueError(f"{name} is a number of tokens, 0 or more, or None for no limit; got {limit!r:.80}")
@@ -103,7 +106,6 @@ class TokenLedger:
         self._times: dict[Tier, int] = dict.fromkeys(Tier, 0)
         self._failed: set[str] = set()
         self._held: OrderedDict[str, tuple[Tier, str, str]] = OrderedDict()
-        self._handles = 0
 
     def count(self, text: str) -> int:
         """Return the tokens of *text* for this conversation's model: what to hand to ``catalog.render``."""
@@ -125,6 +127,13 @@ class TokenLedger:
         left = [limit - used for _, limit, used in self._limits_of(Tier(tier))]
         return max(min(left), 0) if left else None
 
+    def page_tokens(self, tier: Tier) -> int | None:
+        """Return the most tokens that one text of *tier* shows at a time; None without a limit."""
+        limits = [self.limits.page_tokens] if tier in _PAGED else []
+        limits += [self.limits.result_page_tokens] if tier is Tier.RESULT else []
+        # A page smaller than its own notice would never get on.
+        return min((max(limit, self.smallest_page) for limit in limits if limit is not None), default=None)
+
     def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
         """Record *text* of *name* and return it as it may be shown: whole, its first page, or refused."""
         tier = Tier(tier)
@@ -137,7 +146,7 @@ class TokenLedger:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept (the last 32 are).
         """
         key, _, offset = handle.rpartition(":")
-        if key not in self._held or not offset.isdecimal():
+        if not self.has_page(handle):
             raise ResourceNotFoundError(
                 f"There is no text to continue at {handle[:40]!r}",
                 suggested_action="Call the skill again, or read the resource again from its start",
@@ -146,6 +155,11 @@ class TokenLedger:
         self._held.move_to_end(key)
         tier, name, text = self._held[key]
         return self._admit(tier, name, text, int(offset), handle=key)
+
+    def has_page(self, handle: str) -> bool:
+        """Whether `read_on` knows *handle*."""
+        key, _, offset = handle.rpartition(":")
+        return key in self._held and offset.isdecimal()
 
     def record_call(self, name: str, arguments: str, answer: str, *, ok: bool) -> Admitted:
         """Record one call: its *answer*, and its *arguments* too where it repeats a call of *name* that failed.
@@ -193,15 +207,11 @@ class TokenLedger:
         }
 
     def _admit(self, tier: Tier, name: str, text: str, start: int, handle: str | None) -> Admitted:
-        whole = self.count(text[start:])
-        left = self.remaining(tier)
         # A model that does not see its error repeats the call, which costs more than the error.
-        if tier in _ALWAYS_SHOWN:
-            left = None
-        if tier in _PAGED and self.limits.page_tokens is not None:
-            # A page smaller than its own notice would never get on.
-            at_once = max(self.limits.page_tokens, self.smallest_page)
+        left = None if tier in _ALWAYS_SHOWN else self.remaining(tier)
+        if (at_once := self.page_tokens(tier)) is not None:
             left = at_once if left is None else min(left, at_once)
+        whole = self._size(text[start:], left)
         if left is None or whole <= left:
             return Admitted(text[start:], whole, warnings=self._spend(tier, name, whole))
         if tier not in _PAGED or left < self.smallest_page:
@@ -213,16 +223,21 @@ class TokenLedger:
         if not part.text:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         following = f"{key}:{part.end}"
-        shown = part.text + self._notice(following, self.count(text[part.end :]), self.count(text))
+        shown = part.text + self._notice(following, self._size(text[part.end :], left), self._size(text, left))
         tokens = self.count(shown)
         return Admitted(shown, tokens, following, warnings=self._spend(tier, name, tokens))
+
+    def _size(self, text: str, left: int | None) -> int:
+        """Return the tokens of *text*; where it is many times what is left, about as many."""
+        # Ten megabytes take three seconds to count.
+        return self.count(text) if left is None or len(text) <= 64 * max(left, self.smallest_page) else len(text) // 4
 
     def _notice(self, handle: str, left: int, whole: int) -> str:
         return f"\n[cut: {left:,} of {whole:,} tokens left; to read on: {self._read_on.format(handle=handle)}]"
 
     def _hold(self, tier: Tier, name: str, text: str) -> str:
-        self._handles += 1
-        key = f"{tier.value}{self._handles}"
+        # One ledger may serve several clients, which must not guess the handles of one another.
+        key = f"{tier.value}-{os.urandom(6).hex()}"
         self._held[key] = (tier, name, text)
         # The oldest text goes first: a model reads on in what it has just seen.
         if len(self._held) > self._held_texts:

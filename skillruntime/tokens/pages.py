@@ -5,11 +5,13 @@ Law: the pages of a text, joined, are the text; no page exceeds its limit.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Page", "page"]
+__all__ = ["Page", "json_lines", "page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +91,45 @@ def _last_boundary(text: str, start: int, end: int) -> int:
         if ends and ends[-1] > start:
             return ends[-1]
     return end
+
+
+def json_lines(value: Any, size: int) -> str:
+    """Return a JSON *value* as lines, each a part of it that is whole, of at most about *size* characters.
+
+    A page that ends with a line then cuts nothing in the middle; only a text that is longer by itself is not divided.
+
+    >>> print(json_lines({"rows": [1, 22, 333], "total": 3}, 10))
+    {"rows":[1,22]}
+    {"rows":[333]}
+    {"total":3}
+    """
+    return "\n".join(_written(part) for part in _split(value, size)[0])
+
+
+def _split(value: Any, size: int) -> tuple[list[Any], int]:
+    """Return *value* in parts of its own kind, and the length of its text."""
+    if not isinstance(value, dict | list):
+        return [value], len(_written(value))
+    items: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+    parts: list[Any] = []
+    part: Any = type(value)()
+    total = used = 2
+    for key, item in items:
+        inner, _ = found = _split(item, size)
+        beside = len(_written(key)) + 2 if isinstance(value, dict) else 1
+        total += found[1] + beside
+        for each in inner:
+            length = beside + (found[1] if len(inner) == 1 else len(_written(each)))
+            if part and (used + length > size or len(inner) > 1):
+                parts.append(part)
+                part, used = type(value)(), 2
+            if isinstance(part, dict):
+                part[key] = each
+            else:
+                part.append(each)
+            used += length
+    return ([value], total) if total <= size else ([*parts, part], total)
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -362,15 +362,13 @@ def test_limits_page_and_reading_on_is_a_tool(write: Write, tmp_path: Path) -> N
     """A body longer than a page comes with the call that reads on; the ledger has it all."""
     write("long", "\n".join(f"Line {number} of the instructions." for number in range(100)))
     runtime = SkillRuntime(discover(tmp_path / "skills"))
-    turns = [load("long"), call_message(("read_on", {"handle": "body1:0"}), turn=2)]
-    agent = Agent(runtime, *turns, limits=TokenLimits(page_tokens=200), saver=InMemorySaver())
+    agent = Agent(runtime, load("long"), limits=TokenLimits(page_tokens=200), saver=InMemorySaver())
 
-    page, rest = agent.answers()
+    (page,) = agent.answers()
 
-    assert "to read on: read_on(handle='body1:" in page.content
-    assert rest.status == "success"
+    assert "to read on: read_skill_resource(name='result', path='body-" in page.content
     state = agent.graph.get_state(THREAD).values
-    assert agent.middleware.session(state).ledger.spent("body") > 200
+    assert agent.middleware.session(state).ledger.spent("body") > 150
 
 
 def test_the_state_of_skills_is_not_part_of_the_answer(counting: SkillCatalog) -> None:
@@ -415,7 +413,7 @@ def test_every_skill_name_loads_and_no_tool_is_called_like_the_middlewares_own(b
 
 
 def test_the_toolkits_tools_beside_the_middleware_do_no_harm(counting: SkillCatalog) -> None:
-    """Whoever gives both has each tool once, and ``call_skill`` works too."""
+    """Whoever gives both has each tool once; ``call_skill``, which typed tools replace, works and is not offered."""
     runtime = SkillRuntime(counting)
     tools = SkillToolkit(runtime, style="generic").get_tools()
     turns = [load("counting"), call_message(("call_skill", {"name": "counting", "arguments": {"text": "ab"}}), turn=2)]
@@ -424,7 +422,7 @@ def test_the_toolkits_tools_beside_the_middleware_do_no_harm(counting: SkillCata
     _, called = agent.answers()
 
     assert json.loads(called.content)["data"] == {"letters": 2}
-    assert sorted(agent.model.offered[0]) == ["call_skill", "load_skill", "read_skill_resource"]
+    assert sorted(agent.model.offered[0]) == ["load_skill", "read_skill_resource"]
 
 
 def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) -> None:

@@ -35,7 +35,7 @@ class Worded(SkillTool):
     description: str = "My own words"
 
 
-@pytest.mark.parametrize("make", [SkillTool, SkillTool.listed])
+@pytest.mark.parametrize("make", [SkillTool])
 def test_the_text_of_a_tool_shows_what_it_is_before_it_is_used(runtime: SkillRuntime, make: Any) -> None:
     """A tool that has not read its contract yet shows the same as one that has."""
     assert "description='Add two numbers.'" in repr(make(runtime, "add"))
@@ -47,7 +47,7 @@ def test_the_text_of_a_tool_that_calls_nothing_is_written_too() -> None:
     assert repr(SkillTool.model_construct(name="a")) == "SkillTool(name='a')"
 
 
-@pytest.mark.parametrize("make", [Worded, Worded.listed])
+@pytest.mark.parametrize("make", [Worded])
 def test_a_description_of_the_class_is_kept(runtime: SkillRuntime, make: Any) -> None:
     """A subclass states ``description`` as a field with a default; the schema stays the contract's."""
     tool = make(runtime, "add")
@@ -64,7 +64,7 @@ def test_a_description_that_is_given_replaces_that_of_the_class(runtime: SkillRu
 
 def test_a_tool_cannot_be_pickled_and_says_why(runtime: SkillRuntime) -> None:
     """What it calls belongs to this process."""
-    for each in (SkillTool(runtime, "add"), SkillTool.listed(runtime, "add"), runtime, SkillMiddleware(runtime)):
+    for each in (SkillTool(runtime, "add"), runtime, SkillMiddleware(runtime)):
         with pytest.raises(TypeError, match=r"cannot be pickled.*make it in the other process"):
             pickle.dumps(each)
 

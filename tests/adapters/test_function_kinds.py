@@ -148,7 +148,7 @@ async def by_mcp(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) ->
     from skillruntime.adapters.mcp import to_server
 
     async with mcp.Client(to_server(runtime)) as client:
-        (tool,) = (await client.list_tools()).tools
+        *_, tool = (await client.list_tools()).tools
         return json.loads((await client.call_tool(tool.name, arguments)).content[0].text)
 
 

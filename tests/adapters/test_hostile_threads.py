@@ -32,7 +32,6 @@ NAMES = [
     "load_skill",
     "call_skill",
     "search_skills",
-    "run_skill_script",
     "nope",
     "",
     "x\ud800",

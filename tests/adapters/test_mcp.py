@@ -121,7 +121,7 @@ def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: An
     assert tool.input_schema["required"] == ["text"]
     content = good.structured_content
     assert (good.is_error, content["letters"]) == (False, 3)
-    assert [repair["rule"] for repair in content["skillruntime"]["repairs"]] == ["key-name"]
+    assert [repair["rule"] for repair in json.loads(good.content[0].text)["metadata"]["repairs"]] == ["key-name"]
     assert bad.is_error
     assert json.loads(bad.content[0].text)["errors"][0]["suggested_action"]
 
@@ -171,11 +171,9 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
         prompts = (await client.list_prompts()).prompts
         prompt = await client.get_prompt("word-list")
         resource = await client.call_tool("read_skill_resource", {"name": "counting", "path": "references/rules.md"})
-        script = {"skill_name": "counting", "script_name": "scripts/counting.py", "args": {"text": "abc"}}
-        called = await client.call_tool("run_skill_script", script)
-        return client.instructions, loaded, prompts, prompt, resource, called
+        return client.instructions, loaded, prompts, prompt, resource
 
-    instructions, loaded, prompts, prompt, resource, called = anyio.run(way, counting.refresh(), steps)
+    instructions, loaded, prompts, prompt, resource = anyio.run(way, counting.refresh(), steps)
 
     assert "- word-list: Lists words." in instructions
     text = loaded.content[0].text
@@ -185,7 +183,6 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
     assert prompt.messages[0].content.text == text
     framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
     assert resource.content[0].text == framed
-    assert json.loads(called.content[0].text)["data"] == {"letters": 3}
 
 
 def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> None:

@@ -26,7 +26,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "pdf-processing__fill-form": {"path": "form.pdf", "fields": {"name": "Ada"}},
     "pdf-processing__merge": {"paths": ["a.pdf", "b.pdf"]},
     "search_skills": {"query": "pdf"},
-    "read_on": {"handle": "body1:5"},
     "multiply": {"a": 2, "b": 3},
 }
 
@@ -48,7 +47,7 @@ def all_tools() -> list[BaseTool]:
     typed = SkillToolkit(runtime, session=session).get_tools()
     generic = SkillToolkit(runtime, session=session, style="generic").get_tools()
     tight = SkillToolkit(runtime, session=runtime.session(limits=TokenLimits(page_tokens=500)), catalog_tokens=40)
-    extra = [found for found in tight.get_tools() if found.name in ("search_skills", "read_on")]
+    extra = [found for found in tight.get_tools() if found.name == "search_skills"]
     return [*typed, generic[-1], *extra, enforce(multiply)]
 
 

@@ -34,8 +34,8 @@ def recorded(catalog: SkillCatalog, **options: Any) -> tuple[Any, list[Any]]:
     with tracer.start_as_current_span("host") as host:
         session.activate("counting")
         session.read_resource("counting", "references/rules.md")
-        session.call_blocking("counting", {"TEXT": "a secret"})
-        session.call_blocking("counting", {})
+        session.call_sync("counting", {"TEXT": "a secret"})
+        session.call_sync("counting", {})
     return host, list(exporter.get_finished_spans())
 
 
@@ -88,7 +88,7 @@ def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
     runtime, exporter = observed_by()
 
     if is_blocking:
-        runtime.call_blocking("outer", {})
+        runtime.call_sync("outer", {})
     else:
         anyio.run(runtime.call, "outer", {})
 
@@ -143,7 +143,7 @@ def test_two_observers_each_have_their_own_span() -> None:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     runtime, first = observed_by(spans(provider.get_tracer("second")))
 
-    runtime.call_blocking("inner", {})
+    runtime.call_sync("inner", {})
 
     for finished in (first.get_finished_spans(), exporter.get_finished_spans()):
         assert [span.attributes["gen_ai.tool.name"] for span in finished] == ["inner"]
@@ -168,7 +168,7 @@ def test_an_observer_that_fails_around_a_call_changes_nothing(caplog: pytest.Log
 
     runtime, exporter = observed_by(Failing(when="before"), Failing(when="after"))
 
-    assert runtime.call_blocking("inner", {}).data == 1
+    assert runtime.call_sync("inner", {}).data == 1
     assert len(exporter.get_finished_spans()) == 1
     assert [record.getMessage() for record in caplog.records] == [
         "An observer failed before 'inner' was called",
@@ -196,7 +196,7 @@ def test_the_conventions_names_are_theirs() -> None:
 def test_the_log_has_a_line_for_each_call_at_debug(counting: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
     """One line each at DEBUG, without arguments."""
     with caplog.at_level(logging.DEBUG, logger="skillruntime.runtime"):
-        SkillRuntime(counting).call_blocking("counting", {"text": 5.5, "secret": 1})
+        SkillRuntime(counting).call_sync("counting", {"text": 5.5, "secret": 1})
 
     (record,) = caplog.records
     assert record.getMessage().startswith("execute_tool counting: failed (")

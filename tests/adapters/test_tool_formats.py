@@ -102,10 +102,10 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     """Load, call with raw text, call what is not there: sync and async alike."""
     tools = SkillTools(SkillRuntime(counting))
 
-    loaded = tools.call_blocking("load_skill", '{"name": "counting"}')
+    loaded = tools.call_sync("load_skill", '{"name": "counting"}')
     called = anyio.run(tools.call, "counting", '{"text": "abc",}')
-    cut = tools.call_blocking("counting", '{"text": "ab', finish_reason="length")
-    unknown = [tools.call_blocking("nothing", {}), anyio.run(tools.call, "nothing", {})]
+    cut = tools.call_sync("counting", '{"text": "ab', finish_reason="length")
+    unknown = [tools.call_sync("nothing", {}), anyio.run(tools.call, "nothing", {})]
     generic = SkillTools(SkillRuntime(counting), style="generic")
 
     assert "- counting: Counts letters." in tools.system_prompt
@@ -114,7 +114,7 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     assert [error.code for error in cut.errors or []] == ["TRUNCATED_INPUT"]
     assert {(response.errors or [])[0].code for response in unknown} == {"TOOL_NOT_AVAILABLE"}
     assert list(generic.contracts) == ["load_skill", "read_skill_resource", "call_skill"]
-    assert generic.call_blocking("call_skill", {"name": "counting", "arguments": {"text": "ab"}}).data == {"letters": 2}
+    assert generic.call_sync("call_skill", {"name": "counting", "arguments": {"text": "ab"}}).data == {"letters": 2}
 
 
 @pytest.mark.parametrize("name", [None, 5, ["counting"], {"name": "counting"}])

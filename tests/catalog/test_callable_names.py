@@ -9,7 +9,7 @@ import pytest
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.langchain import SkillToolkit
-from skillruntime.catalog import SkillCatalog, lock_for_npx
+from skillruntime.catalog import SkillCatalog, lock_skills
 
 SCRIPT = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--{flag}')\np.parse_args()\n"
 
@@ -129,7 +129,7 @@ def test_locked_skills_are_compared_to_their_lock_each_time(tmp_path: Path) -> N
     """Names of a catalog with a lockfile are not taken from the disk."""
     make(tmp_path / "skills", "alpha", "one.py")
     lock = tmp_path / "skills.lock"
-    lock.write_text(json.dumps(lock_for_npx(discover(tmp_path / "skills"))), encoding="utf-8")
+    lock.write_text(json.dumps(lock_skills(discover(tmp_path / "skills"))), encoding="utf-8")
 
     for _ in range(2):
         catalog: SkillCatalog = discover(tmp_path / "skills", frozen=lock)

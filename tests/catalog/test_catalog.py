@@ -212,7 +212,7 @@ def test_a_view_for_one_caller_hides_everything_else(tmp_path: Path, write_skill
     own, others = Root(str(tmp_path / "skills"), scope="us"), Root(str(tmp_path / "others"), scope="them")
     catalog = discover(own, others)
 
-    view = catalog.view(lambda skill: "write" not in skill.name, namespaces=["us"], grants=["pdf-*", "absent"])
+    view = catalog.select(["pdf-*", "absent"], where=lambda skill: "write" not in skill.name and skill.scope == "us")
 
     assert (list(view), len(view), "news" in view, bool(view)) == (["pdf-read"], 1, False, True)
     assert [hit.name for hit in view.search("documents")] == ["pdf-read"]
@@ -223,9 +223,7 @@ def test_a_view_for_one_caller_hides_everything_else(tmp_path: Path, write_skill
         view.activate("theirs")
     write_skill("pdf-more", "Handles more documents.")
     assert list(view.refresh()) == ["pdf-more", "pdf-read"]
-    assert list(catalog.view(grants=[])) == []
-    assert list(catalog.view()) == list(catalog)
-    assert list(view.view(grants=["news"])) == []
+    assert list(view.select(["news"])) == []
 
 
 def test_nothing_that_a_view_answers_names_a_hidden_skill(tmp_path: Path, write_skill: WriteSkill) -> None:
@@ -238,7 +236,7 @@ def test_nothing_that_a_view_answers_names_a_hidden_skill(tmp_path: Path, write_
     catalog = discover(Root(str(tmp_path / "skills"), scope="us"), Root(str(tmp_path / "others"), scope="them"))
     assert "them:payroll" in catalog
 
-    view = catalog.view(lambda skill: skill.version != "1.0.0").view(grants=frozenset({"pdf"}))
+    view = catalog.select(where=lambda skill: skill.version != "1.0.0").select("pdf")
 
     assert [each.version for each in view.versions("pdf")] == ["2.0.0"]
     assert list(view.every_version()) == list(view.keys()) == [name for name, _ in view.items()] == ["pdf"]
@@ -257,29 +255,6 @@ def test_nothing_that_a_view_answers_names_a_hidden_skill(tmp_path: Path, write_
     assert not any("payroll" in str(each) for each in view.diagnostics)
 
 
-def test_a_view_has_the_callers_own_skill_of_a_name(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Two tenants with different skills of one name: neither sees the other's, in whatever way it looks."""
-    for tenant, fruit in (("one", "apples"), ("two", "bananas")):
-        text = f"---\nname: digest\ndescription: Digests {fruit}.\n---\nUse {fruit}.\n"
-        (tmp_path / tenant / "digest").mkdir(parents=True)
-        (tmp_path / tenant / "digest" / "SKILL.md").write_text(text)
-    catalog = discover(*(Root(str(tmp_path / scope), scope=scope) for scope in ("one", "two")), use_index=False)
-
-    assert {each.rule for each in catalog.diagnostics} == {"name-collision"}
-    assert [catalog.view(namespaces=each).diagnostics for each in ("one", "two")] == [(), ()]
-
-    view = catalog.view(namespaces="two")
-
-    assert (list(view), len(view), "digest" in view) == (["digest"], 1, True)
-    assert view["digest"].description == "Digests bananas."
-    assert view.activate("digest").body.strip() == "Use bananas."
-    assert view.to_prompt().endswith("- digest: Digests bananas.")
-    assert [hit.description for hit in view.search("bananas")] == ["Digests bananas."]
-    assert view.search("apples") == []
-    assert [each.description for each in view.select(include="dig*").values()] == ["Digests bananas."]
-    assert list(view.view(lambda skill: "apples" in skill.description)) == []
-
-
 def test_a_single_name_is_not_read_letter_by_letter(tmp_path: Path, write_skill: WriteSkill) -> None:
     """One of the letters of ``"pdf-*"`` is a pattern that admits all."""
     for name in ("pdf-forms", "news"):
@@ -288,22 +263,5 @@ def test_a_single_name_is_not_read_letter_by_letter(tmp_path: Path, write_skill:
         (tmp_path / name / "SKILL.md").write_text(text)
     catalog = discover(tmp_path, use_index=False)
 
-    assert list(catalog.view(grants="pdf-*")) == ["pdf-forms"]
     assert list(catalog.select(include="pdf-*")) == ["pdf-forms"]
     assert list(catalog.select(exclude="pdf-*")) == ["news"]
-
-
-def test_many_grants_are_names_and_patterns_too(tmp_path: Path) -> None:
-    """They are kept as a byte for each skill; a skill that appears later is granted too."""
-    for name in ("pdf-forms", "news", "secret"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Does it.\n---\nBody.\n")
-    catalog = discover(tmp_path, use_index=False)
-    grants = [*(f"skill-{number}" for number in range(500)), "news", "pdf-*"]
-
-    view = catalog.view(grants=grants)
-
-    assert list(view) == ["news", "pdf-forms"]
-    (tmp_path / "skill-7").mkdir()
-    (tmp_path / "skill-7" / "SKILL.md").write_text("---\nname: skill-7\ndescription: Does it.\n---\nBody.\n")
-    assert list(view.refresh()) == ["news", "pdf-forms", "skill-7"]

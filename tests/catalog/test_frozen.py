@@ -7,14 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-import zlib
 from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import SkillCatalog, check_lock, discover, lock_for_npx, read_lock
-from skillruntime.catalog import lock_formats as formats
-from skillruntime.catalog.lock_formats import npx_hash, toolhive_digest
+from skillruntime.catalog import SkillCatalog, check_lock, discover, lock_skills
+from skillruntime.catalog import lockfile as formats
+from skillruntime.catalog.lockfile import npx_hash
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 from tests.catalog.conftest import WriteSkill
 
@@ -42,7 +41,7 @@ IN_LOCALE_ORDER = [
 def lock(root: Path, document: object = None, name: str = "skills-lock.json") -> Path:
     """Write a lockfile of the skills below *root* beside it."""
     path = root.parent / name
-    path.write_text(json.dumps(lock_for_npx(discover(root, use_index=False)) if document is None else document))
+    path.write_text(json.dumps(lock_skills(discover(root, use_index=False)) if document is None else document))
     return path
 
 
@@ -57,13 +56,6 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
 
 def frozen(skills: Path, path: Path, **options: bool) -> SkillCatalog:
     return discover(skills, frozen=path, **options)  # type: ignore[arg-type]  # flags only
-
-
-def make_old(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the files count as older than the clock's tick; a change time cannot be set."""
-    for path in skills.rglob("*"):
-        os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
-    monkeypatch.setattr("skillruntime.catalog.frozen._RECENT", -(10**18))
 
 
 def test_the_hash_is_that_of_npx_skills() -> None:
@@ -93,7 +85,7 @@ def test_a_lock_is_written_as_npx_skills_does(skills: Path) -> None:
         "skills": {"pdf": {"source": "me/skills", "ref": "v1", "sourceType": "github", "computedHash": "0"}},
     }
 
-    document = lock_for_npx(discover(skills, use_index=False), before, base=str(skills.parent))
+    document = lock_skills(discover(skills, use_index=False), before, base=str(skills.parent))
 
     assert list(document["skills"]) == ["news", "pdf"]
     assert document["version"] == 1
@@ -131,34 +123,6 @@ def test_what_running_a_skill_leaves_behind_is_not_drift(skills: Path) -> None:
     assert list(frozen(skills, path)) == ["news", "pdf"]
 
 
-def test_unchanged_files_are_not_hashed_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Size, times and inode decide; with `frozen_full` everything is hashed."""
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    read: list[str] = []
-    real = formats.read_inside
-    monkeypatch.setattr(formats, "read_inside", lambda d, p, n, **o: read.append(p) or real(d, p, n, **o))  # type: ignore[func-returns-value]
-
-    assert list(frozen(skills, path)) == ["news", "pdf"]
-    assert read == []
-
-    assert list(frozen(skills, path, frozen_full=True)) == ["news", "pdf"]
-    assert sorted(read) == ["SKILL.md", "SKILL.md", "scripts/run.py", "scripts/run.py"]
-
-
-def test_a_file_that_is_young_is_hashed_again(skills: Path) -> None:
-    """It could change once more within one tick of the clock."""
-    path = lock(skills)
-    frozen(skills, path)
-    script = skills / "pdf" / "scripts" / "run.py"
-    stamp = script.stat()
-    script.write_text("print(2)\n")
-    os.utime(script, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-
-    assert list(frozen(skills, path)) == ["news"]
-
-
 def test_activation_and_a_script_start_hash_the_files_again(skills: Path) -> None:
     """A change after the start is seen, whatever its times."""
     catalog = frozen(skills, lock(skills))
@@ -190,30 +154,6 @@ def test_views_of_a_frozen_catalog_are_frozen_too(skills: Path) -> None:
     assert list(catalog.refresh()) == []
 
 
-def test_toolhive_and_manifests_of_mcp_are_read(skills: Path) -> None:
-    """Made from their published formats: RFC 0080 of ToolHive, a draft, and SEP-2640; not by these tools."""
-    files = formats.files_of(str(skills / "pdf"))
-    toolhive = skills.parent / "toolhive.lock.yaml"
-    toolhive.write_text(
-        "version: 1\nskills:\n  - name: pdf\n    version: 1.0.0\n    source: pdf\n    digest: sha256:00\n"
-        f"    contentDigest: {toolhive_digest(files)}\n  - name: news\n    source: git://x\n    digest: 0badc0de\n"
-    )
-    resources = [
-        {"uri": f"skill://me/pdf/{path}", "digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
-        for path, data in files.items()
-    ]
-    entry = {"uri": "skill://me/pdf/SKILL.md", "frontmatter": {"name": "pdf"}, "resources": resources}
-    manifest = lock(skills, {"skills": [entry]}, "manifest.json")
-
-    by_toolhive, by_manifest = frozen(skills, toolhive), frozen(skills, manifest)
-
-    assert list(by_toolhive) == list(by_manifest) == ["pdf"]
-    assert "the lockfile has no digest of its files" in by_toolhive.diagnostics[0].message
-    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
-    assert "scripts/run.py changed" in frozen(skills, manifest).diagnostics[1].message
-    assert list(frozen(skills, toolhive)) == []
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "x", "skills": 3}', "[" * 100_000, "\ud800"])
 def test_a_damaged_lockfile_is_an_error(skills: Path, text: str) -> None:
     """A frozen start never goes on without it."""
@@ -233,29 +173,15 @@ def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
         assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
 
 
-def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would only grow."""
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    shutil.rmtree(skills / "pdf")
-
-    assert list(frozen(skills, path)) == ["news"]
-    [state] = (own_cache / "frozen").iterdir()
-    assert list(json.loads(state.read_bytes()[4:].partition(b"\n")[2])) == [str(skills / "news")]
-
-
 @pytest.mark.parametrize(
     "document",
     [
         {"version": 1, "skills": {"pdf": 3, "news": {"computedHash": 5}}},
         {"version": 1, "skills": {1: {"computedHash": "x"}, "pdf": {"computedHash": "x"}}},
-        {"skills": [{"frontmatter": {"name": "pdf"}, "uri": 3, "resources": 5}]},
-        {"skills": [{"frontmatter": {"name": "pdf"}, "resources": [{"uri": None, "digest": "sha256:x"}, 7]}]},
     ],
 )
 def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -> None:
-    """As YAML and JSON can have them: numbers as names, and values of other types."""
+    """Values of other types."""
     findings = check_lock(dict(discover(skills, use_index=False)), document)
 
     assert {each.rule for each in findings} <= {"lock-changed", "lock-unlocked", "lock-missing"}
@@ -269,8 +195,7 @@ def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -
         ('{"version": null, "skills": {}}', "its version is None"),
         ('{"version": 1, "skills": {"pdf": {"computedHash": "a"}, "pdf": {"computedHash": "b"}}}', "'pdf' twice"),
         ('{"version": 1, "skills": {}, "skills": {}}', "'skills' twice"),
-        ('{"version": "1", "skills": [{"name": "pdf"}, {"name": "pdf"}]}', "'pdf' twice"),
-        ('{"lock_version": 1, "skills": {}}', "not a lockfile that a frozen catalog can be started with"),
+        ('{"version": "1", "skills": [{"name": "pdf"}]}', "it has no `skills`"),
     ],
 )
 def test_a_lockfile_that_could_be_read_in_two_ways_is_refused(skills: Path, text: str, message: str) -> None:
@@ -293,27 +218,6 @@ def test_unknown_fields_a_byte_order_mark_and_crlf_change_nothing(skills: Path) 
     assert list(frozen(skills, path)) == ["news", "pdf"]
 
 
-def test_a_lockfile_in_yaml_with_a_name_twice_is_refused(skills: Path) -> None:
-    """As in JSON."""
-    path = skills.parent / "toolhive.lock.yaml"
-    path.write_text("version: 1\nskills:\n  - name: pdf\n    name: news\n")
-
-    with pytest.raises(InvalidSkillError, match="'name' twice"):
-        frozen(skills, path)
-
-
-def test_toolhive_can_lock_ten_thousand_skills(skills: Path) -> None:
-    """The limit of nodes for frontmatter does not hold here."""
-    path = skills.parent / "toolhive.lock.yaml"
-    entry = "  - name: skill-{0}\n    version: 1.0.0\n    source: s\n    digest: d\n    contentDigest: sha256:{0}\n"
-    path.write_text("version: 1\nskills:\n" + "".join(entry.format(number) for number in range(10_000)))
-
-    locked = read_lock(str(path))
-
-    assert len(locked) == 10_000
-    assert locked["skill-9999"].digest == "sha256:9999"
-
-
 def test_a_linked_lockfile_is_refused(skills: Path) -> None:
     """The link could be pointed at another lockfile."""
     path = lock(skills)
@@ -322,22 +226,6 @@ def test_a_linked_lockfile_is_refused(skills: Path) -> None:
 
     with pytest.raises(InvalidSkillError, match="it is a symbolic link"):
         frozen(skills, link)
-
-
-def test_paths_out_of_a_skill_pin_nothing(skills: Path) -> None:
-    """A manifest is data of others: a path with `..` is a file that the skill does not have."""
-    digest = f"sha256:{hashlib.sha256((skills / 'news' / 'SKILL.md').read_bytes()).hexdigest()}"
-    resources = [
-        {"uri": "skill://me/pdf/SKILL.md", "digest": digest},
-        {"uri": "skill://me/pdf/../news/SKILL.md", "digest": digest},
-        {"uri": "skill://me/pdf//etc/passwd", "digest": digest},
-    ]
-    entry = {"uri": "skill://me/pdf/SKILL.md", "frontmatter": {"name": "pdf"}, "resources": resources}
-
-    catalog = frozen(skills, lock(skills, {"skills": [entry]}, "manifest.json"))
-
-    assert list(catalog) == []
-    assert "../news/SKILL.md, /etc/passwd, SKILL.md changed" in catalog.diagnostics[1].message
 
 
 def test_a_difference_of_line_ends_is_named(skills: Path) -> None:
@@ -366,22 +254,6 @@ def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
     assert list(frozen(skills, path)) == ["news"]
 
 
-def test_a_skill_of_one_file_is_compared_by_that_file(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start makes one call to the file system for it; what is added is found when the skill is activated."""
-    shutil.rmtree(skills / "news" / "scripts")
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    (skills / "news" / "added.md").write_text("Added.")
-
-    catalog = frozen(skills, path)
-
-    assert list(catalog) == ["news", "pdf"]
-    with pytest.raises(InvalidSkillError, match="'news' is refused: its files differ"):
-        catalog.activate("news")
-    assert list(frozen(skills, path, frozen_full=True)) == ["pdf"]
-
-
 @pytest.mark.parametrize("kind", ["content", "time only", "added", "removed", "in a directory"])
 def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     skills: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -390,7 +262,6 @@ def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     (skills / "pdf" / "scripts" / "lib").mkdir()
     (skills / "pdf" / "scripts" / "lib" / "part.py").write_text("1")
     path = lock(skills)
-    make_old(skills, monkeypatch)
     frozen(skills, path)
     script, part = skills / "pdf" / "scripts" / "run.py", skills / "pdf" / "scripts" / "lib" / "part.py"
     stamp = script.stat()
@@ -412,7 +283,6 @@ def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
 def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was right with the one before does not count."""
     path = lock(skills)
-    make_old(skills, monkeypatch)
     frozen(skills, path)
     document = json.loads(path.read_text())
     del document["skills"]["news"]
@@ -423,21 +293,6 @@ def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypat
     path.write_text("{}")
     with pytest.raises(InvalidSkillError):
         frozen(skills, path)
-
-
-@pytest.mark.parametrize("text", [b"", b"[]", b'["x", {}]', b'["x", 3]\n{', b"\xff", b"[1,2]\n[]"])
-def test_a_damaged_state_is_not_used(
-    skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
-) -> None:
-    """Everything is hashed again."""
-    path = lock(skills)
-    make_old(skills, monkeypatch)
-    frozen(skills, path)
-    [state] = (own_cache / "frozen").iterdir()
-    state.write_bytes(zlib.crc32(text).to_bytes(4, "little") + text)
-    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
-
-    assert list(frozen(skills, path)) == ["news"]
 
 
 def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> None:
@@ -498,7 +353,7 @@ def test_a_locked_skill_that_no_root_has_is_named(skills: Path) -> None:
     assert [(each.rule, each.path, each.message) for each in catalog.diagnostics] == [
         ("frozen-missing", str(path), "news: it is in the lockfile, and none of the directories has it")
     ]
-    assert list(catalog.view(grants="pdf").diagnostics) == []
+    assert list(catalog.select("pdf").diagnostics) == []
 
 
 def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
@@ -506,7 +361,7 @@ def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
     catalog = discover(skills, use_index=False)
     before = {"version": 1, "later": [1], "skills": {"news": {"source": "a/b", "computedHash": "x", "new": True}}}
 
-    document = lock_for_npx(catalog, before)
+    document = lock_skills(catalog, before)
 
     assert document["later"] == [1]
     assert document["skills"]["news"]["new"] is True

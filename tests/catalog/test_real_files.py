@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog import check_lock, discover, installed_roots, lock_for_npx
+from skillruntime.catalog import check_lock, discover, installed_roots, lock_skills
 
 REAL_LOCK: dict[str, Any] = json.loads(Path(__file__).with_name("npx_skills_lock.json").read_text(encoding="utf-8"))
 
@@ -35,7 +35,7 @@ def test_a_lockfile_of_npx_skills_verifies(project: Path) -> None:
     assert list(catalog) == ["My Caps", "plain", "signs"]
     assert catalog.diagnostics == () or {each.severity.value for each in catalog.diagnostics} == {"warning"}
     assert check_lock(dict(catalog), REAL_LOCK["lockfile"]) == []
-    assert lock_for_npx(catalog, REAL_LOCK["lockfile"]) == REAL_LOCK["lockfile"]
+    assert lock_skills(catalog, REAL_LOCK["lockfile"]) == REAL_LOCK["lockfile"]
 
 
 @pytest.mark.parametrize(

@@ -210,23 +210,6 @@ def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> N
         assert wanted & {stem(word) for word in (*words_of(own), *parts_of(own))}
 
 
-def test_a_caller_who_sees_few_skills_finds_them_behind_the_others(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Of 300 skills with the word, the two of the view; with a ranker too, and in a view of the view."""
-    for number in range(300):
-        write_skill(f"draw-{number}", "Draws lines.")
-    catalog = discover(tmp_path / "skills", use_index=False)
-    view = catalog.view(grants=["draw-77", "draw-250"])
-
-    assert [hit.name for hit in view.search("lines")] == ["draw-250", "draw-77"]
-    assert [hit.name for hit in view.view(grants=["draw-77"]).search("lines")] == ["draw-77"]
-    assert [hit.name for hit in view.search("lines", rank=lambda query, hits: reversed(hits))] == [
-        "draw-77",
-        "draw-250",
-    ]
-    assert view.search("draw-5", limit=1)[0].name == "draw-250"
-    assert catalog.view(grants=[]).search("lines") == []
-
-
 def test_a_name_comes_first_whatever_its_skill_says() -> None:
     """Where the text of sixty others has its one word; a misspelt name is the one that it must mean."""
     others = [SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)]
@@ -236,7 +219,6 @@ def test_a_name_comes_first_whatever_its_skill_says() -> None:
 
     assert index.search("preset", 3)[0].name == "preset"
     assert index.search("gke-workloads-scalling", 3)[0].name == "gke-workload-scaling"
-    assert "preset" not in {hit.name for hit in index.search("preset", 3, among={"deploy-1", "deploy-2"})}
 
 
 def test_hostile_queries_and_skills_are_answered() -> None:

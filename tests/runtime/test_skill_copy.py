@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog import Root, discover, lock_for_npx
+from skillruntime.catalog import Root, discover, lock_skills
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import ErrorCode, InvalidSkillError
 from skillruntime.runtime import skill_copy
@@ -258,7 +258,7 @@ def test_the_script_of_an_untrusted_skill_runs_from_its_copy(write_skill: WriteS
 def test_of_a_frozen_skill_the_hashed_bytes_run(write_skill: WriteSkill, tmp_path: Path, trusted: bool) -> None:
     """A script that is exchanged between hashing and copying does not run, and neither does one exchanged before."""
     root, lockfile = tmp_path / "skills", tmp_path / "skills-lock.json"
-    lockfile.write_text(json.dumps(lock_for_npx(write_skill("honest"))))
+    lockfile.write_text(json.dumps(lock_skills(write_skill("honest"))))
     script = root / "sample" / "scripts" / "run.py"
     recording = Recording()
     catalog = discover(Root(str(root), trusted), frozen=lockfile)

@@ -1,0 +1,185 @@
+"""Bytes from outside are read in linear time: by every regular expression, and by every reader."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from skillruntime.adapters.mcp_proxy.headers import decode_value
+
+from skillruntime import discover
+from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
+from skillruntime.catalog import escaped, hidden_characters, read_lock, visible_line
+from skillruntime.catalog.visibility import framed
+from skillruntime.errors import SkillRuntimeError
+from skillruntime.remote.descriptor_file import read_descriptor_file
+from skillruntime.runtime.script_result import parse_text_output, reported_failure
+from tests.linear_time import COMMON_SHAPES, SHAPES, expressions, growth, texts_for
+
+SHORT_TEXT = {
+    "skillruntime.contract.text_beside._ENDED": "the last 60 characters",
+    "skillruntime.contract.text_beside._NUMBER_BEFORE": "40 characters",
+}
+"""Expressions that meet a few characters only, or our own text."""
+
+
+EXPRESSIONS, _ = expressions()
+PACKAGES = sorted({expression.place.split(".")[1] for expression in EXPRESSIONS})
+NOT_YET = {
+    "derive": "its readers of scripts are being replaced",
+    "adapters": "the proxy's reader of client files",
+    "testing": "the kit of hostile skills, which leaves the package",
+}
+
+
+@pytest.mark.parametrize(
+    "package",
+    [pytest.param(name, marks=pytest.mark.skip(NOT_YET[name])) if name in NOT_YET else name for name in PACKAGES],
+)
+def test_every_expression_takes_linear_time(package: str) -> None:
+    """On texts that repeat one thing, and for each repetition in it on a text that repeats what it repeats."""
+    found = [each for each in EXPRESSIONS if each.place.split(".")[1] == package]
+    slow = []
+    for expression in found:
+        shapes = {name: SHAPES[name] for name in COMMON_SHAPES}
+        shapes |= {f"its own {number}": shape for number, shape in enumerate(texts_for(expression.pattern))}
+        for name, shape in shapes.items():
+            if expression.place in SHORT_TEXT:
+                continue
+            encode = encoded if isinstance(expression.pattern.pattern, bytes) else str
+            if excess := growth(expression.use, lambda n: encode(shape(n)), size=4096, quick=0.008):  # noqa: B023
+                slow.append(f"{expression.place}, {name} ({shape(20)!r}): {excess}")
+                break
+
+    assert slow == []
+
+
+def test_every_expression_is_found() -> None:
+    """Those of each package, whether they are constants of a module or stand in a function."""
+    assert {"adapters", "catalog", "contract", "derive", "remote", "runtime", "server"} <= set(PACKAGES)
+    assert len(EXPRESSIONS) > 200
+
+
+def encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+Reader = Callable[[str], object]
+HEAD = "---\nname: pdf\ndescription: "
+PLAIN = f"{HEAD}Reads PDFs.\n---\nRead.\n"
+
+
+def in_skill_file(directory: Path, before: str, after: str) -> Reader:
+    """Return the discovery and activation of a skill whose SKILL.md has the text at one place."""
+
+    def read(text: str) -> None:
+        directory.joinpath("SKILL.md").write_bytes(encoded(f"{before}{text}{after}"))
+        catalog = discover(directory, use_index=False)
+        assert len(catalog) + len(catalog.diagnostics) > 0
+        catalog.render(1_000)
+        for name in catalog:
+            skill = catalog.activate(name)
+            framed("skill", skill.body, name=name)
+            assert skill.diagnostics is not None
+            assert skill.frontmatter is not None
+
+    return read
+
+
+def in_file_of_skill(directory: Path, name: str, write: Callable[[str], str]) -> Reader:
+    """Return the reading of the contracts and the descriptor of a skill, one of which has the text."""
+    directory.joinpath("SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8"
+    )
+
+    def read(text: str) -> None:
+        directory.joinpath(name).write_bytes(encoded(write(text)))
+        skill = discover(directory, use_index=False).activate("pdf")
+        assert skill.contracts is not None
+        with contextlib.suppress(SkillRuntimeError):
+            read_descriptor_file(skill)
+        assert skill.diagnostics is not None
+
+    return read
+
+
+def in_lockfile(path: Path) -> Reader:
+    def read(text: str) -> None:
+        path.write_bytes(encoded(text))
+        with contextlib.suppress(SkillRuntimeError):
+            read_lock(str(path))
+
+    return read
+
+
+def in_script(directory: Path, name: str, before: str, after: str) -> Reader:
+    directory.joinpath("SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8"
+    )
+    directory.joinpath("scripts").mkdir()
+
+    def read(text: str) -> None:
+        directory.joinpath("scripts", name).write_bytes(encoded(f"{before}{text}{after}"))
+        assert discover(directory, use_index=False).activate("pdf").contracts is not None
+
+    return read
+
+
+def contract_with(text: str) -> str:
+    words = {"type": "string", "description": text, "default": text, "enum": [text], "pattern": "^a$"}
+    return json.dumps(
+        {"version": "1.0.0", "description": text, "input": {"type": "object", "properties": {"a": words}}}
+    )
+
+
+def result(text: str) -> None:
+    parse_text_output(encoded(text))
+    reported_failure(encoded(text))
+    visible_line(text)
+    escaped(text)
+    hidden_characters(text)
+
+
+def message(text: str) -> None:
+    for frame in (encoded(text), json.dumps({"jsonrpc": "2.0", "id": text, "result": {text: [text]}}).encode()):
+        quick_response(frame)
+        with contextlib.suppress(ValueError):
+            read_messages(frame)
+
+
+READERS: dict[str, Callable[[Path], Reader]] = {
+    "SKILL.md": lambda at: in_skill_file(at, "", ""),
+    "frontmatter": lambda at: in_skill_file(at, f"{HEAD}d\n", "\n---\nRead.\n"),
+    "description": lambda at: in_skill_file(at, HEAD, "\n---\nRead.\n"),
+    "quoted description": lambda at: in_skill_file(at, f'{HEAD}"', '"\n---\nRead.\n'),
+    "metadata": lambda at: in_skill_file(at, f"{HEAD}d\nmetadata:\n  version: ", "\n---\nRead.\n"),
+    "instructions": lambda at: in_skill_file(at, f"{HEAD}d\n---\n", ""),
+    "contract.json": lambda at: in_file_of_skill(at, "contract.json", str),
+    "words of a contract": lambda at: in_file_of_skill(at, "contract.json", contract_with),
+    "contract.yaml": lambda at: in_file_of_skill(
+        at, "contract.yaml", lambda text: f"version: 1.0.0\ninput:\n  {text}\n"
+    ),
+    "descriptor.json": lambda at: in_file_of_skill(at, "descriptor.json", contract_with),
+    "skills-lock.json": lambda at: in_lockfile(at / "skills-lock.json"),
+    "Python script": lambda at: in_script(at, "run.py", '"""Usage: ', '"""\nimport sys\nprint(sys.argv[1])\n'),
+    "shell script": lambda at: in_script(at, "run.sh", "#!/bin/sh\n# Usage: ", '\necho "$1"\n'),
+    "Node script": lambda at: in_script(at, "run.js", "// Usage: ", "\nconsole.log(process.argv[2]);\n"),
+    "shell code": lambda at: in_script(at, "run.sh", "#!/bin/sh\n", '\necho "$1"\n'),
+    "Node code": lambda at: in_script(at, "run.js", "", "\nconsole.log(process.argv[2]);\n"),
+    "result": lambda at: result,
+    "MCP frame": lambda at: message,
+    "HTTP header": lambda at: decode_value,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_takes_linear_time(name: str, tmp_path: Path) -> None:
+    """Each of the hostile shapes, at each place where a third party's text can stand."""
+    read = READERS[name](tmp_path)
+
+    slow = {shape: excess for shape, text in SHAPES.items() if (excess := growth(read, text, size=8192, quick=0.04))}
+
+    assert slow == {}
