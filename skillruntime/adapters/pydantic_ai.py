@@ -108,7 +108,7 @@ def _message_name(ctx: RunContext[Any]) -> str:
     parts = [part for message in ctx.messages for part in message.parts]
     people = [number for number, part in enumerate(parts, start=1) if isinstance(part, UserPromptPart)]
     said = [getattr(part, "content", "") for part in parts[: people[-1] if people else 0]]
-    # Without ids and times, which a run that is begun again has anew.
+    # Without ids and times: a run that is begun again has other ones.
     return f"{digest_of(as_text(said))}/{ctx.run_step}/{len(ctx.messages)}"
 
 

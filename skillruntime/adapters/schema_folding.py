@@ -79,7 +79,7 @@ def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
 
 
 def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> None:
-    """Add alternatives, *number* of them with those that are no objects (`true`), which require nothing."""
+    """Add alternatives, *number* of them with those that are not objects (`true`) and require nothing."""
     if not folded:
         return
     own = dict(found.properties)

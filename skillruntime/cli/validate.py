@@ -83,7 +83,7 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.tokens import count
 
     def progress(files: list[str]) -> Iterator[str]:
-        return with_progress(files, "reading skills")
+        yield from with_progress(files, "reading skills")
 
     found = [
         each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)

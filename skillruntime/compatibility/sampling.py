@@ -143,8 +143,8 @@ def _both(keyword: str, mine: Any, value: Any) -> Any:
         return min(mine, value)
     if keyword in ("enum", "type"):
         others = value if isinstance(value, list) else [value]
-        shared = [item for item in (mine if isinstance(mine, list) else [mine]) if item in others]
-        return shared or mine
+        both = [item for item in (mine if isinstance(mine, list) else [mine]) if item in others]
+        return both or mine
     return mine
 
 

@@ -319,39 +319,17 @@ class SkillSession:
         ``data`` stays whole. Of a result that is longer than a page, ``metadata.page`` is what a model is shown, and
         ``metadata.read_on`` the handle for the rest.
         """
-        if not self._counts_tokens:
-            return response
-        try:
-            text = response.to_json()
-        except (TypeError, ValueError, RecursionError):  # the adapter that writes it for a model reports this
-            return response
-        sent = as_text(arguments)
-        page = self._ledger.page_tokens(Tier.RESULT)
-        # A token has a byte at least.
-        may_be_long = response.ok and page is not None and len(text.encode("utf-8", "surrogatepass")) > page
-        if self.limits is None and not self._reports_tokens and not may_be_long:
-            self._wait(lambda: self._ledger.record_call(name, sent, text, ok=response.ok), len(text) + len(sent))
-            return response
-        with self._lock:
-            if response.ok and not self._fits(text):
-                text = _as_lines(to_plain(response.data), page)
-            admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
-            metadata = dict(response.metadata or {})
-            if admitted.warnings:
-                metadata["warnings"] = [*metadata.get("warnings", ()), *admitted.warnings]
-            if self._reports_tokens:
-                metadata["tokens"] = self.ledger.summary()
-        if admitted.refusal is not None:
-            return SkillResponse.failed(admitted.refusal, metadata=metadata)
-        if admitted.handle is not None:
-            metadata |= {"page": admitted.text, "read_on": admitted.handle}
-        return dataclasses.replace(response, metadata=metadata or None)
+        text = self._written(response)
+        if text is not None and self._is_counted_now(response, text):
+            return self._recorded(name, as_text(arguments), response, text)
+        return self._recorded_later(name, as_text(arguments), response, text)
 
     async def record_answer_aside(self, name: str, arguments: Any, response: SkillResponse) -> SkillResponse:
-        """Do as `record_answer` does, without counting on the event loop: ten megabytes take three seconds of CPU."""
-        if self.limits is None and not self._reports_tokens:
-            return self.record_answer(name, arguments, response)
-        return await _in_thread(lambda: self.record_answer(name, arguments, response))
+        """Do as `record_answer` does, without counting on the event loop."""
+        text = self._written(response)
+        if text is not None and self._is_counted_now(response, text):
+            return await _in_thread(lambda: self._recorded(name, as_text(arguments), response, text))
+        return self._recorded_later(name, as_text(arguments), response, text)
 
     async def settle(self) -> None:
         """Count in a thread what must be known before a call, if there are limits, and is not counted yet."""
@@ -374,6 +352,44 @@ class SkillSession:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def _written(self, response: SkillResponse) -> str | None:
+        """Return the answer as JSON; None where it is not recorded."""
+        if not self._counts_tokens:
+            return None
+        try:
+            return response.to_json()
+        except (TypeError, ValueError, RecursionError):  # the adapter that writes it for a model reports this
+            return None
+
+    def _is_counted_now(self, response: SkillResponse, text: str) -> bool:
+        """Whether the answer is counted before it is returned: there are limits, or it may be longer than a page."""
+        if self.limits is not None or self._reports_tokens:
+            return True
+        page = self._ledger.page_tokens(Tier.RESULT)
+        # A token has a byte at least.
+        return response.ok and page is not None and len(text.encode("utf-8", "surrogatepass")) > page
+
+    def _recorded_later(self, name: str, sent: str, response: SkillResponse, text: str | None) -> SkillResponse:
+        if text is not None:
+            self._wait(lambda: self._ledger.record_call(name, sent, text, ok=response.ok), len(text) + len(sent))
+        return response
+
+    def _recorded(self, name: str, sent: str, response: SkillResponse, text: str) -> SkillResponse:
+        with self._lock:
+            if response.ok and not self._fits(text):
+                text = _as_lines(to_plain(response.data), self._ledger.page_tokens(Tier.RESULT))
+            admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
+            metadata = dict(response.metadata or {})
+            if admitted.warnings:
+                metadata["warnings"] = [*metadata.get("warnings", ()), *admitted.warnings]
+            if self._reports_tokens:
+                metadata["tokens"] = self.ledger.summary()
+        if admitted.refusal is not None:
+            return SkillResponse.failed(admitted.refusal, metadata=metadata)
+        if admitted.handle is not None:
+            metadata |= {"page": admitted.text, "read_on": admitted.handle}
+        return dataclasses.replace(response, metadata=metadata or None)
+
     def _resource(self, name: str, path: str) -> str:
         active = self._runtime.open_skill(name)
         if active.skill is None:
@@ -388,7 +404,7 @@ class SkillSession:
         page = self._ledger.page_tokens(Tier.RESULT)
         most = min((one for one in (left, page) if one is not None), default=None)
         # Ten megabytes take three seconds to count.
-        return most is None or (len(text) <= 64 * max(most, 64) and self._ledger.count(text) <= most)
+        return most is None or (len(text) <= 8 * max(most, 64) and self._ledger.count(text) <= most)
 
     def _admitted(self, tier: Tier, name: str, text: str) -> str:
         admitted = self._admit(tier, name, text)

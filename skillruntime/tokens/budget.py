@@ -230,7 +230,8 @@ class TokenLedger:
     def _size(self, text: str, left: int | None) -> int:
         """Return the tokens of *text*; where it is many times what is left, about as many."""
         # Ten megabytes take three seconds to count.
-        return self.count(text) if left is None or len(text) <= 64 * max(left, self.smallest_page) else len(text) // 4
+        is_exact = left is None or len(text) <= max(8 * left, _COUNTED_AT_ONCE)
+        return self.count(text) if is_exact else len(text) // 4
 
     def _notice(self, handle: str, left: int, whole: int) -> str:
         return f"\n[cut: {left:,} of {whole:,} tokens left; to read on: {self._read_on.format(handle=handle)}]"
@@ -281,6 +282,7 @@ class TokenLedger:
 
 
 _LIMITS = ("catalog_tokens", "body_tokens", "resource_tokens", "total_tokens", "page_tokens")
+_COUNTED_AT_ONCE = 64 * 1024  # characters
 # A schema that is cut is not a schema, and a catalog is shortened where it is rendered: neither is paged.
 _PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})
 _ALWAYS_SHOWN = frozenset({Tier.ERROR, Tier.RETRY})

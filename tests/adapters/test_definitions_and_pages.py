@@ -93,7 +93,7 @@ def test_mcp_lists_no_more_of_it(greedy: SkillRuntime) -> None:
 
 
 def test_the_limit_of_definitions_can_be_set(greedy: SkillRuntime) -> None:
-    """None is no limit; a trusted skill has none."""
+    """With None there is not any."""
     greedy.definition_tokens = None
 
     assert len(SkillTools(greedy, style="typed").to_anthropic()) == 62
@@ -126,7 +126,7 @@ def test_a_long_result_is_shown_by_page_and_kept_whole() -> None:
     assert runtime.call_sync("rows", {}).data == whole
 
 
-def test_a_long_result_over_mcp_is_read_on_by_a_handle_that_nobody_guesses() -> None:
+def test_a_long_result_over_mcp_is_read_on_by_a_handle_that_cannot_be_guessed() -> None:
     """One server has many clients, and the protocol's newest revision has no sessions."""
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     from skillruntime.adapters.mcp import to_server

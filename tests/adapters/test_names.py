@@ -1,4 +1,4 @@
-"""A model's slips in names reach the tool that was meant, in every adapter, and never another one."""
+"""Names as models misspell them reach the tool that was meant, in every adapter, and never another one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = [
     "report-11",
 ]
 HIDDEN = ["secret-notes", "pdf-tools/merge"]
-WRITTEN = [
+AS_WRITTEN = [
     ("k-multi/one", "k-multi/one"),
     ("data-analysis_summary", "data-analysis/summary"),
     ("K-Script", "k-script"),
@@ -83,10 +83,10 @@ def hide(root: Path, name: str) -> None:
     path.write_text(path.read_text().replace("---\nBody", "disable-model-invocation: true\n---\nBody"))
 
 
-def slips() -> list[tuple[str, str]]:
+def misspelt_names() -> list[tuple[str, str]]:
     """Return 200 names as models write them, each with the callable that was meant."""
     chosen = random.Random(28)
-    found = list(WRITTEN)
+    found = list(AS_WRITTEN)
     while len(found) < 200:
         name = chosen.choice(NAMES)
         words = [word for part in name.split("/") for word in part.replace("_", "-").split("-")]
@@ -98,44 +98,38 @@ def slips() -> list[tuple[str, str]]:
     return found
 
 
-def wrong_and_missed(ran: list[str], sent: list[tuple[str, str]], reached: list[list[str]]) -> tuple[list[Any], int]:
-    """Return the slips that reached another callable, and how many reached none."""
-    wrong = [(slip, got) for (slip, meant), got in zip(sent, reached, strict=True) if got not in ([], [meant])]
-    return wrong, sum(not got for got in reached)
-
-
-def call_in_middleware(runtime: SkillRuntime, slip: str, kind: str) -> AIMessage:
+def call_in_middleware(runtime: SkillRuntime, written: str, kind: str) -> AIMessage:
     """Run an agent in which the model makes one call, and return the message as the state has it."""
     skills = sorted({name.partition("/")[0] for name in NAMES})
     loads = [call_message(("load_skill", {"name": name})) for name in (skills if kind == "typed" else ())]
-    call = call_message(("call_skill", {"name": slip}) if kind == "fixed" else (slip, {}))
+    call = call_message(("call_skill", {"name": written}) if kind == "fixed" else (written, {}))
     model = ScriptedChatModel(replies=[*loads, call, AIMessage("Done.")])
     middleware = SkillMiddleware(runtime, tools="typed" if kind == "typed" else "fixed", max_active=20)
     messages = create_agent(model, middleware=[middleware]).invoke({"messages": [HumanMessage("Please.")]})["messages"]
     return [message for message in messages if isinstance(message, AIMessage)][-2]
 
 
-def call_in_fixed(runtime: SkillRuntime, slip: str) -> None:
+def call_in_fixed(runtime: SkillRuntime, written: str) -> None:
     """The skill is an argument of ``call_skill``."""
-    call_in_middleware(runtime, slip, "fixed")
+    call_in_middleware(runtime, written, "fixed")
 
 
-def call_in_typed(runtime: SkillRuntime, slip: str) -> None:
+def call_in_typed(runtime: SkillRuntime, written: str) -> None:
     """The skills are loaded, and their tools are offered."""
-    call_in_middleware(runtime, slip, "typed")
+    call_in_middleware(runtime, written, "typed")
 
 
-def call_in_toolkit(runtime: SkillRuntime, slip: str) -> None:
+def call_in_toolkit(runtime: SkillRuntime, written: str) -> None:
     """A loop of one's own."""
-    SkillToolkit(runtime).answer(call_message((slip, {})))
+    SkillToolkit(runtime).answer(call_message((written, {})))
 
 
-def call_in_tools(runtime: SkillRuntime, slip: str) -> None:
+def call_in_tools(runtime: SkillRuntime, written: str) -> None:
     """No framework."""
-    SkillTools(runtime).call_sync(slip, {})
+    SkillTools(runtime).call_sync(written, {})
 
 
-def call_over_mcp(runtime: SkillRuntime, slip: str) -> None:
+def call_over_mcp(runtime: SkillRuntime, written: str) -> None:
     """A client of the MCP server."""
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     from skillruntime.adapters.mcp import to_server
@@ -143,14 +137,14 @@ def call_over_mcp(runtime: SkillRuntime, slip: str) -> None:
     async def call() -> None:
         async with mcp.Client(to_server(runtime)) as client:
             try:
-                await client.call_tool(slip, {})
+                await client.call_tool(written, {})
             except mcp.MCPError as error:
                 assert "Unknown tool" in str(error)
 
     anyio.run(call)
 
 
-def call_in_pydantic_ai(runtime: SkillRuntime, slip: str) -> None:
+def call_in_pydantic_ai(runtime: SkillRuntime, written: str) -> None:
     """An agent of pydantic-ai."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
@@ -160,32 +154,32 @@ def call_in_pydantic_ai(runtime: SkillRuntime, slip: str) -> None:
     from skillruntime.adapters.pydantic_ai import SkillToolset
 
     def reply(messages: list[Any], info: Any) -> ModelResponse:
-        return ModelResponse([ToolCallPart(slip, {}) if len(messages) == 1 else TextPart("Done.")])
+        return ModelResponse([ToolCallPart(written, {}) if len(messages) == 1 else TextPart("Done.")])
 
     skills = SkillToolset(runtime)
     agent = Agent(FunctionModel(reply), toolsets=[skills], capabilities=[skills.names])
     anyio.run(agent.run, "Please.")
 
 
-def call_in_openai_agents(runtime: SkillRuntime, slip: str) -> None:
+def call_in_openai_agents(runtime: SkillRuntime, written: str) -> None:
     """An agent of the OpenAI Agents SDK."""
     agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
     from skillruntime.adapters.openai_agents import SkillToolset
 
     skills = SkillToolset(runtime)
-    agent = agents.Agent(name="a", model=skills.model(openai_model(slip)), tools=skills.tools)
+    agent = agents.Agent(name="a", model=skills.model(openai_model(written)), tools=skills.tools)
     config = agents.RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
     anyio.run(partial(agents.Runner.run, agent, "Please.", run_config=config))
 
 
-def openai_model(slip: str) -> Any:
+def openai_model(written: str) -> Any:
     """Return a model of the OpenAI Agents SDK that makes one call."""
     import agents
     from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
     part = ResponseOutputText(text="Done.", type="output_text", annotations=[])
     turns: list[Any] = [
-        ResponseFunctionToolCall(name=slip, arguments="{}", call_id="1", type="function_call"),
+        ResponseFunctionToolCall(name=written, arguments="{}", call_id="1", type="function_call"),
         ResponseOutputMessage(id="1", content=[part], role="assistant", status="completed", type="message"),
     ]
 
@@ -199,7 +193,7 @@ def openai_model(slip: str) -> Any:
     return Scripted()
 
 
-def call_in_adk(runtime: SkillRuntime, slip: str, before_tool: Any = None) -> None:
+def call_in_adk(runtime: SkillRuntime, written: str, before_tool: Any = None) -> None:
     """An agent of the Agent Development Kit."""
     pytest.importorskip("google.adk", reason="the Agent Development Kit is not installed")
     from google.adk.agents import Agent
@@ -209,7 +203,7 @@ def call_in_adk(runtime: SkillRuntime, slip: str, before_tool: Any = None) -> No
 
     from skillruntime.adapters.adk import SkillToolset
 
-    turns = [types.Part(function_call=types.FunctionCall(name=slip, args={})), types.Part(text="Done.")]
+    turns = [types.Part(function_call=types.FunctionCall(name=written, args={})), types.Part(text="Done.")]
 
     class Scripted(BaseLlm):
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
@@ -246,37 +240,39 @@ ADAPTERS = [
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_"))
-def test_slips_reach_the_callable_that_was_meant(adapter: Any, runtime: SkillRuntime, ran: list[str]) -> None:
+def test_misspelt_names_reach_the_callable_that_was_meant(adapter: Any, runtime: SkillRuntime, ran: list[str]) -> None:
     """200 names; an adapter of a slow framework gets every 24th: none reaches another callable."""
     is_quick = adapter in (call_in_tools, call_in_toolkit)
-    sent = slips() if is_quick else [*WRITTEN, *slips()[len(WRITTEN) :: 24]]
+    sent = misspelt_names() if is_quick else [*AS_WRITTEN, *misspelt_names()[len(AS_WRITTEN) :: 24]]
     missed, wrong = [], []
-    for slip, meant in sent:
+    for written, meant in sent:
         ran.clear()
-        adapter(runtime, slip)
+        adapter(runtime, written)
         if not ran:
-            missed.append(slip)
+            missed.append(written)
         elif ran != [meant]:
-            wrong.append((slip, ran[:]))
+            wrong.append((written, ran[:]))
 
     assert wrong == []
     assert len(missed) <= len(sent) * 0.05, missed
-    assert not set(missed) & {slip for slip, _ in WRITTEN}
+    assert not set(missed) & {written for written, _ in AS_WRITTEN}
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_"))
-@pytest.mark.parametrize("slip", ["Secret-Notes", "report1", "PDF-Tools.Merge", "reportt-1", "extract-form-field-info"])
-def test_what_is_not_certain_is_refused(adapter: Any, slip: str, runtime: SkillRuntime, ran: list[str]) -> None:
+@pytest.mark.parametrize(
+    "written", ["Secret-Notes", "report1", "PDF-Tools.Merge", "reportt-1", "extract-form-field-info"]
+)
+def test_what_is_not_certain_is_refused(adapter: Any, written: str, runtime: SkillRuntime, ran: list[str]) -> None:
     """A hidden skill, a letter too many, a skill that is not named."""
     ran.clear()
 
-    adapter(runtime, slip)
+    adapter(runtime, written)
 
-    assert ran in ([], ["report-1"]) if slip == "report1" else ran == []
+    assert ran in ([], ["report-1"]) if written == "report1" else ran == []
 
 
 def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
-    """One of them is hidden, so that a slip for it would reach the other; the exact name does reach it."""
+    """One of them is hidden, so that a misspelling of it would reach the other; the exact name does reach it."""
     hide(tmp_path, "do_it")
     write_skill_files(tmp_path, "do-it", "Shown", {})
     runtime = SkillRuntime(discover(tmp_path, trusted=True))
@@ -291,7 +287,7 @@ def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
 
 
 def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran: list[str]) -> None:
-    """An exact name wins, and a slip that fits the host's tool as well as a skill's is refused."""
+    """An exact name wins, and a misspelt one that fits the host's tool as well as a skill's is refused."""
 
     @tool
     def k_script(text: str = "") -> str:
@@ -300,8 +296,8 @@ def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran:
         return "host"
 
     ran.clear()
-    for slip in ("k_script", "K-SCRIPT"):
-        model = ScriptedChatModel(replies=[call_message((slip, {})), AIMessage("Done.")])
+    for written in ("k_script", "K-SCRIPT"):
+        model = ScriptedChatModel(replies=[call_message((written, {})), AIMessage("Done.")])
         agent = create_agent(model, tools=[k_script], middleware=[SkillMiddleware(runtime)])
         agent.invoke({"messages": [HumanMessage("Please.")]})
 
@@ -309,7 +305,7 @@ def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran:
 
 
 def test_langchains_approval_sees_the_right_name(runtime: SkillRuntime, ran: list[str]) -> None:
-    """``interrupt_on`` names the tool; the slip does not pass it by."""
+    """``interrupt_on`` names the tool; a misspelt one does not pass it by."""
     ran.clear()
     skills = SkillMiddleware(runtime, tools="fixed")
     asking = HumanInTheLoopMiddleware(interrupt_on={"k-script": True, "call_skill": True})
@@ -454,5 +450,7 @@ def test_names_in_tools_of_an_agent_are_those_that_providers_take(runtime: Skill
     """What is put right is put to the name that was offered."""
     tools = SkillTools(runtime)
 
-    assert [tools.put_right(slip, "{}")[0] for slip, _ in WRITTEN] == [to_tool_name(meant) for _, meant in WRITTEN]
+    assert [tools.put_right(written, "{}")[0] for written, _ in AS_WRITTEN] == [
+        to_tool_name(meant) for _, meant in AS_WRITTEN
+    ]
     assert tools.put_right("functions.load_skill", '{"name": "K_Script"}') == ("load_skill", '{"name": "k-script"}')

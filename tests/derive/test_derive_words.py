@@ -49,7 +49,7 @@ def expected_of(script: str, name: str, value: Any) -> Any:
     known = {
         ("a63_extend.py", "take"): ["c", "d"],
         ("a63_extend.py", "also"): ["map", "x", "y"],
-        }
+    }
     return known.get((script, name), value)
 
 

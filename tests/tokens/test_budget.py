@@ -58,7 +58,7 @@ def test_the_way_to_read_on_is_the_hosts_own_tool() -> None:
     """The notice names the call that the host offers."""
     ledger = TokenLedger(TokenLimits(page_tokens=100), read_on='read_resource(path="{handle}")')
 
-    assert 'read_resource(path="body1:' in ledger.admit("body", "pdf", LONG).text
+    assert 'read_resource(path="body-' in ledger.admit("body", "pdf", LONG).text
 
 
 @pytest.mark.parametrize("handle", ["", "result1", "result9:5", "result1:x", "nonsense:12"])

@@ -158,8 +158,8 @@ def _holds(test: Test, values: Mapping[str, Any]) -> bool | None:
         case ("and" | "or" as kind, tests):
             found = [_holds(each, values) for each in tests]
             if (kind == "or") in found:
-                return kind == "or"
-            return None if None in found else kind == "and"
+                return bool(kind == "or")
+            return None if None in found else bool(kind == "and")
         case ("compare", how, one, other):
             return _compared(how, _value(one, values), _value(other, values))
     return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.readers.python_checks import apply_checks, checks_of_function
+from skillruntime.derive.readers.python_checks import apply_checks, checks_of_function, refuses
 from skillruntime.derive.readers.python_values import (
     UNKNOWN,
     Called,
@@ -198,6 +198,10 @@ def _to_command(made: _Made, description: str, depth: int) -> Command:
     if made.is_group:
         command.chooser = "command"
         command.chooser_required = made.named.get("invoke_without_command") is not True
+        # ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)`` refuses a call without a command.
+        if made.function is not None and "invoked_subcommand" in ast.unparse(made.function):
+            ends = [each for each in ast.walk(made.function) if isinstance(each, ast.If) and refuses(each.body)]
+            command.chooser_required |= any("invoked_subcommand" in ast.unparse(each.test) for each in ends)
         for word, below in made.below.items() if depth < 20 else ():
             command.commands[word] = _to_command(below, "", depth + 1)
         if not command.commands:

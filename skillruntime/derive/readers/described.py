@@ -16,13 +16,15 @@ LIMIT = 300
 TEXT_LIMIT = 60_000
 
 _MARKS = re.compile(
-    r"[ \t]*+(?:#++|//++|/?\*++|>&2[ ])?[ \t]*+(?:(?:echo|printf|print|puts|console\.\w++)[ (]*+)?(?:[rf]?[\"'`]++)?[ \t]*+"
+    r"[ \t]*+(?:#++|//++|/?\*++|>&2[ ])?[ \t]*+(?:(?:echo|printf|print|puts|console\.\w++)[ (]*+)?"
+    r"(?:[rf]?[\"'`]++)?[ \t]*+"
 )
 _BULLET = re.compile(r"(?:[-*\u2022][ ]|\d[.)][ ])?(?:-\w,?[ ]++)?[<\[`$]?\{?")
 # ``--limit N  how many``, ``input: what is read``, ``$1 - the service``, ``v) VERSION=$2 ;; # what to install``.
 _BEHIND = re.compile(
     r"[>\]`}]?(?:[ ,|=]+(?:--?[\w-]++|<[^>\n]++>|[A-Z][A-Z_-]*+(?!\w)))*(?:[ ]?\([\w, ]++\))?"
-    r"(?:[ \t]{2,}|[ \t]*[-\u2013\u2014:]+[ \t]+|\t)(\S.*)|[ ]*+\)[^#]*+(?<=[ \t])#[ \t]*+(\S.*)|[ ]*+=[^#]*+(?<=[ \t])#[ \t]*+(\S.*)"
+    r"(?:[ \t]{2,}|[ \t]*[-\u2013\u2014:]+[ \t]+|\t)(\S.*)|[ ]*+\)[^#]*+(?<=[ \t])#[ \t]*+(\S.*)"
+    r"|[ ]*+=[^#]*+(?<=[ \t])#[ \t]*+(\S.*)"
 )
 _CODE = re.compile(r"^[=({$\[]|[;{]\s*$")
 
@@ -71,7 +73,7 @@ def _described(command: Command, entries: dict[str, list[str]], opening: str) ->
 
 
 def _entry(entries: dict[str, list[str]], name: str) -> str:
-    """Return the explanation in a line that starts with *name*: behind two spaces, a dash, a colon or a comment's mark."""
+    """Return the explanation in a line that starts with *name*: behind blanks, a dash, a colon or a comment's mark."""
     for behind in entries.get(_key(name), ())[:20]:
         match = _BEHIND.match(behind)
         text = flattened((match[1] or match[2] or match[3]).strip(" \"'`*-:;)"), LIMIT) if match else ""

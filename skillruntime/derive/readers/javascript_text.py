@@ -12,50 +12,24 @@ __all__ = ["JavaScript", "Token"]
 
 _TOKEN = re.compile(
     r"""(?P<space>\s++|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))"""
-    r"""|(?P<text>"(?:[^"\\\n]++|\\.)*+"|'(?:[^'\\\n]++|\\.)*+')"""
-    r"""|(?P<number>\d[\w.]*+)|(?P<name>[\w$]++)|(?P<mark>=>|\.\.\.|[!=]==?|&&|\|\||\?\.|\?\?|[<>]=?|.)""",
+    r"""|(?P<text>"(?:[^"\\\n]++|\\.)*+"|'(?:[^'\\\n]++|\\.)*+'|`(?:[^`\\]++|\\.)*+(?:`|\Z))"""
+    r"""|(?P<name>[\w$]++)|(?P<mark>=>|\.\.\.|[!=]==?|&&|\|\||\?\.|\?\?|[<>]=?|.)""",
     re.DOTALL,
 )
-_TEMPLATE = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*+", re.DOTALL)
 _EXPRESSION = re.compile(r"/(?:[^/\\\[\n]++|\\.|\[(?:[^\]\\\n]++|\\.)*+\])++/\w*+")
 _EXPRESSION_LIMIT = 500
 # Behind these a slash starts a regular expression; behind others it divides.
-_BEFORE_EXPRESSION = frozenset(
-    [
-        "(",
-        ",",
-        "=",
-        ":",
-        "[",
-        "!",
-        "&",
-        "|",
-        "?",
-        "{",
-        "}",
-        ";",
-        "&&",
-        "||",
-        "=>",
-        "return",
-        "typeof",
-        "case",
-        "==",
-        "===",
-        "!==",
-        "!=",
-    ]
-)
-_ESCAPED = re.compile(r"\\(?:u\{?([0-9a-fA-F]{1,6})\}?|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_BEFORE_EXPRESSION = frozenset(("return", "typeof", "case", "=>", "&&", "||", *"(,=:[!&|?{};"))
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 _PAIRS = {")": "(", "]": "[", "}": "{"}
-_ENDS = (",", ")", "]", "}", ";")
+_ENDS = (",", ")", "]", "}", ";", "")
 _DEPTH_LIMIT = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: ``kind`` is ``text`` (``text`` holds what it says), ``number``, ``name``, ``mark`` or ``other``."""
+    """A token: ``kind`` is ``text`` (``text`` holds what it says), ``name``, ``mark`` or ``other``."""
 
     kind: str
     text: str
@@ -69,7 +43,7 @@ class JavaScript:
     closing: dict[int, int] = field(default_factory=dict)
     opening: dict[int, int] = field(default_factory=dict)
     constants: dict[str, int | None] = field(default_factory=dict)
-    known: dict[str, Any] = field(default_factory=dict)
+    """Where the value of a name starts; a name that is assigned twice has none."""
 
     @classmethod
     def of(cls, source: str) -> JavaScript:
@@ -77,44 +51,34 @@ class JavaScript:
         made = cls(_tokens(source))
         opened: list[int] = []
         for index, token in enumerate(made.tokens):
-            if token.kind != "mark":
-                continue
-            if token.text in _PAIRS.values():
+            word = token.text if token.kind == "mark" else ""
+            if word in ("(", "[", "{"):
                 opened.append(index)
-            elif token.text in _PAIRS and opened and made.tokens[opened[-1]].text == _PAIRS[token.text]:
+            elif word in _PAIRS and opened and made.tokens[opened[-1]].text == _PAIRS[word]:
                 made.closing[opened[-1]] = index
                 made.opening[index] = opened.pop()
-            # ``options = {...}``; a name that is assigned twice is not a constant.
-            elif token.text == "=" and index and made.tokens[index - 1].kind == "name":
+            elif word == "=" and index and made.tokens[index - 1].kind == "name":
                 name = made.tokens[index - 1].text
                 made.constants[name] = None if name in made.constants else index + 1
         return made
 
     def at(self, index: int) -> str:
-        """Return the text of the token at *index* unless it is a text of the script; nothing behind the end."""
-        if not 0 <= index < len(self.tokens) or self.tokens[index].kind == "text":
-            return ""
-        return self.tokens[index].text
+        """Return the token at *index* unless it is a text of the script; nothing behind the end."""
+        is_code = 0 <= index < len(self.tokens) and self.tokens[index].kind != "text"
+        return self.tokens[index].text if is_code else ""
 
     def shown(self, start: int, end: int) -> str:
         """Return the code between two tokens, without spaces."""
         return "".join(f'"{each.text}"' if each.kind == "text" else each.text for each in self.tokens[start:end])
 
-    def arguments(self, index: int) -> list[Any]:
-        """Return the values of the arguments in the brackets that open at *index*."""
-        return self._items(index, 0)
-
-    def _items(self, index: int, depth: int) -> list[Any]:
+    def arguments(self, index: int, depth: int = 0) -> list[Any]:
+        """Return the values of the arguments, or items, in the brackets that open at *index*."""
         items: list[Any] = []
         end = self.closing.get(index, index)
         index += 1
         while index < end:
-            if self.at(index) == "...":
-                items.append(UNKNOWN)
-                index = self._skip(index)
-            else:
-                value, index = self._value(index, depth)
-                items.append(value)
+            value, index = self._value(index, depth + 1)
+            items.append(value)
             index += self.at(index) == ","
         return items
 
@@ -123,14 +87,12 @@ class JavaScript:
         end = self.closing.get(index, index)
         index += 1
         while index < end:
-            token = self.tokens[index]
-            if token.kind in ("name", "text", "number") and self.at(index + 1) == ":":
-                made[token.text], index = self._value(index + 2, depth)
-            elif token.kind == "name" and self.at(index + 1) in (",", "}"):
-                made[token.text] = self._named(token.text, depth)
-                index += 1
-            elif token.kind == "name" and self.at(index + 1) == "(":  # a method
-                index = self._skip(index)
+            name, mark = self.tokens[index].text, self.at(index + 1)
+            if mark == ":":
+                made[name], index = self._value(index + 2, depth + 1)
+            # ``{ options }``.
+            elif mark in (",", "}") and self.tokens[index].kind == "name":
+                made[name], index = self._constant(name, depth), index + 1
             else:
                 return UNKNOWN
             index += self.at(index) == ","
@@ -138,102 +100,62 @@ class JavaScript:
 
     def _value(self, index: int, depth: int) -> tuple[Any, int]:
         """Return the value that starts at *index*, and where the expression ends."""
-        token = self.tokens[index]
-        after = self.closing.get(index, index) + 1
         value: Any = UNKNOWN
-        if depth < _DEPTH_LIMIT:
-            match token.kind, token.text:
-                case "text", text:
-                    value = text
-                case "number", text:
-                    value = _number(text)
-                case "mark", "[":
-                    value = self._items(index, depth + 1)
-                case "mark", "{":
-                    value = self._object(index, depth + 1)
-                case "name", name:
-                    value = self._named(name, depth + 1)
+        after = self.closing.get(index, index) + 1
+        match self.tokens[index]:
+            case Token("text", text):
+                value = text
+            case Token("name", text):
+                value = int(text) if text.isdecimal() and len(text) < 16 else self._constant(text, depth)
+            case Token("mark", "[" | "{" as bracket) if depth < _DEPTH_LIMIT:
+                value = self.arguments(index, depth) if bracket == "[" else self._object(index, depth)
         # ``"one " + "two"``.
-        while isinstance(value, str) and self.at(after) == "+" and after + 1 < len(self.tokens):
-            following = self.tokens[after + 1]
-            value = value + following.text if following.kind == "text" else UNKNOWN
+        while (
+            isinstance(value, str)
+            and self.at(after) == "+"
+            and self.at(after + 1) == ""
+            and after + 1 < len(self.tokens)
+        ):
+            value += self.tokens[after + 1].text
             after += 2
-        if self.at(after) in _ENDS or after >= len(self.tokens):
+        if self.at(after) in _ENDS and (after >= len(self.tokens) or self.at(after)):
             return value, after
-        return UNKNOWN, self._skip(index)
+        while self.at(after) not in _ENDS or (after < len(self.tokens) and self.tokens[after].kind == "text"):
+            after = self.closing.get(after, after) + 1
+        return UNKNOWN, after
 
-    def _skip(self, index: int) -> int:
-        """Return where the expression at *index* ends."""
-        while index < len(self.tokens) and self.at(index) not in _ENDS:
-            index = self.closing.get(index, index) + 1
-        return index
-
-    def _named(self, name: str, depth: int) -> Any:
-        if name in _CONSTANTS:
-            return _CONSTANTS[name]
-        if name not in self.known:
-            start = self.constants.get(name)
-            self.known[name] = UNKNOWN
-            if start is not None and start < len(self.tokens):
-                # A line without a semicolon ends where the literal does.
-                value, _ = self._value(start, depth)
-                is_literal = start in self.closing or self.tokens[start].kind in ("text", "number")
-                if value is UNKNOWN and self.at(start) in ("{", "["):
-                    value = self._object(start, depth) if self.at(start) == "{" else self._items(start, depth)
-                self.known[name] = value if is_literal else UNKNOWN
-        return self.known[name]
-
-
-def _number(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        return UNKNOWN
+    def _constant(self, name: str, depth: int) -> Any:
+        start = self.constants.get(name)
+        if name in _CONSTANTS or start is None or depth > 3:
+            return _CONSTANTS.get(name, UNKNOWN)
+        # A line without a semicolon ends where the literal does.
+        if self.at(start) in ("{", "["):
+            return self._object(start, depth + 8) if self.at(start) == "{" else self.arguments(start, depth + 8)
+        return self.tokens[start].text if start < len(self.tokens) and self.tokens[start].kind == "text" else UNKNOWN
 
 
 def _tokens(source: str) -> list[Token]:
     found: list[Token] = []
-    # The brackets that are open inside each template: a ``}`` of none of them ends what is put into the template.
-    templates: list[int] = []
     index = 0
     while index < len(source):
-        character = source[index]
-        if character == "`" or (character == "}" and templates and templates[-1] == 0):
-            start = index + 1
-            end = _TEMPLATE.match(source, start).end()  # type: ignore[union-attr]  # it matches nothing too
-            if character == "}":
-                templates.pop()
-            is_open = source.startswith("${", end)
-            if is_open:
-                templates.append(0)
-            if not templates or (len(templates) == 1 and is_open):
-                is_whole = character == "`" and not is_open
-                found.append(Token("text" if is_whole else "other", _unescaped(source[start:end]) if is_whole else "`"))
-            index = end + (2 if is_open else 1)
-            continue
-        if character == "/" and (not found or found[-1].text in _BEFORE_EXPRESSION):
+        is_value = bool(found) and found[-1].text not in _BEFORE_EXPRESSION
+        if source[index] == "/" and source[index + 1 : index + 2] not in ("/", "*") and not is_value:
             expression = _EXPRESSION.match(source, index, index + _EXPRESSION_LIMIT)
-            if expression and source[index + 1 : index + 2] not in "/*":
+            if expression:
                 found.append(Token("other", "/.../"))
                 index = expression.end()
                 continue
         match = _TOKEN.match(source, index)
         assert match is not None
         index = match.end()
-        if templates:
-            templates[-1] += (match[0] == "{") - (match[0] == "}")
-        elif match.lastgroup == "text":
-            found.append(Token("text", _unescaped(match[0][1:-1])))
-        elif match.lastgroup != "space":
-            found.append(Token(str(match.lastgroup), match[0]))
+        kind = str(match.lastgroup)
+        if kind == "text" and match[0][0] == "`" and "${" in match[0]:
+            kind = "other"
+        text = _ESCAPED.sub(_unescaped, match[0][1:-1]) if kind == "text" else match[0]
+        if kind != "space":
+            found.append(Token(kind, text))
     return found
 
 
-def _unescaped(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        code = match[1] or match[2]
-        if code:
-            return chr(int(code, 16)) if int(code, 16) < 0xD800 else "?"
-        return {"n": "\n", "t": "\t", "\n": ""}.get(match[3], match[3])
-
-    return _ESCAPED.sub(plain, text) if "\\" in text else text
+def _unescaped(match: re.Match[str]) -> str:
+    return {"n": "\n", "t": "\t", "\n": ""}.get(match[1], match[1])

@@ -17,7 +17,7 @@ __all__ = ["read_node"]
 
 _REFUSES = re.compile(r"process\.exit\((?!0?\))|process\.exitCode=[1-9]|\bthrow|\b(?:usage|die|fail|error|help)\(")
 _PLACE = re.compile(r"!(?:\w+\.)?positionals\[(\d)\]|!?(?:\w+\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?")
-_FLAG = re.compile(r"(?:(-\w)[ ,|]++)?(--[\w-]++)(?:[ =]([<\[])([\w.|\[\]<> -]++)[>\]])?")
+_FLAG = re.compile(r"(?:(-\w)[ ,|]++)?(--[\w-]++)(?:[ =]([<\[])([^<>\[\]]++)[>\]])?")
 _PLAIN = ("option", "requiredOption", "argument", "arguments", "description", "command")
 _OPEN = (
     "addOption",
@@ -61,20 +61,22 @@ def _read_parse_args(code: JavaScript, index: int) -> Reading:
     # Node refuses positionals by default where ``strict`` is (util.parseArgs).
     if config.get("allowPositionals") is not None or config.get("strict") is False:
         command.arguments.append(Argument("positionals", (), "values"))
-    _read_checks(code, command, _holder(code, index))
+    holder = _holder(code, index)
+    # ``const { values: { input } } = parseArgs(...)``: tests of it would be tests of any variable.
+    if holder == "{":
+        command.unread.append(Unread("arguments", "its values are taken apart"))
+    _read_checks(code, command, re.escape(holder))
     return Reading(command, "parseArgs", "medium")
 
 
 def _holder(code: JavaScript, index: int) -> str:
-    """Return the name that holds the values: ``const args = parseArgs(...).values``, ``const { values: args } = ...``."""
-    if (
-        code.shown(code.closing.get(index, 0) + 1, code.closing.get(index, 0) + 3) == ".values"
-        and code.at(index - 2) == "="
-    ):
-        return re.escape(code.at(index - 3))
+    """Return the name that holds the values: ``args = parseArgs(...).values``, ``{ values: args } = ...``."""
+    end = code.closing.get(index, index)
+    if code.shown(end + 1, end + 3) == ".values" and code.at(index - 2) == "=":
+        return code.at(index - 3)
     for place in range(max(index - 60, 0), index):
-        if code.at(place) == "values" and code.at(place + 1) == ":" and code.at(place + 2) not in ("", "{"):
-            return re.escape(code.at(place + 2))
+        if code.at(place) == "values" and code.at(place + 1) == ":":
+            return code.at(place + 2)
     return "values"
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, least_call, names_in, refuse
 from skillruntime.derive.readers.python_values import Function, dotted, own_nodes
 
-__all__ = ["Check", "apply_checks", "checks_of_arguments", "checks_of_function"]
+__all__ = ["Check", "apply_checks", "checks_of_arguments", "checks_of_function", "refuses"]
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
@@ -89,7 +90,7 @@ class _Walk:
         for condition, body in ((test, statement.body), (("not", test), statement.orelse)):
             if not body:
                 continue
-            if _refuses(body, self.functions):
+            if refuses(body, self.functions):
                 yield Check([*before, condition], statement.test, self.inside[-1])
             else:
                 yield from self.body(body, [*before, condition])
@@ -141,8 +142,9 @@ def checks_of_arguments(tree: ast.Module) -> tuple[list[Check], set[str]]:
                 return name
             case ast.Name(id=alias) if alias in aliases:
                 return given(aliases[alias])
-            case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name)), *_]):
-                return name if dotted(owner) in walk.holders else None
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_]) if dotted(owner) in walk.holders:
+                # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
+                return str(getattr(name_, "value", "an argument"))
         return None
 
     walk = _Walk(given, functions, holders - {""})
@@ -198,7 +200,7 @@ def _is_parse(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARSES
 
 
-def _refuses(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:
+def refuses(body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})) -> bool:
     """Whether *body* ends the script as one that was called wrongly.
 
     ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
@@ -217,7 +219,7 @@ def _refuses(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:
             status = [*call.args, *(each.value for each in call.keywords)][:1]
             return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
         ends = functions.get(name)
-        return name in _ERRORS or (ends is not None and _refuses(ends.body, {}))
+        return name in _ERRORS or (ends is not None and refuses(ends.body))
     if not isinstance(last, ast.Return):
         return False
     # ``print("--input is required"); return``.
@@ -234,7 +236,7 @@ def _leaves(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:
     call = last.value if isinstance(last, ast.Expr) else None
     if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _EXITS:
         return True
-    return isinstance(last, ast.Return | ast.Raise | ast.Continue) or _refuses(body, functions)
+    return isinstance(last, ast.Return | ast.Raise | ast.Continue) or refuses(body, functions)
 
 
 def _to_test(node: ast.expr, given: _Given) -> Test:
