@@ -85,8 +85,8 @@ def test_the_same_refused_call_is_answered_in_other_words() -> None:
         "Not run: /limit: 11 is more than the maximum 10. Send an integer, at most 10.",
         "Not run: /limit: 11 is more than the maximum 10. This same call has been refused 2 times: change it, or ask "
         "the user. Send an integer, at most 10.",
-        "Not run: These arguments were refused 3 times, and nothing was run: /limit: 11 is more than the maximum 10. Do "
-        'not send these arguments again. /limit must fit this schema: {"type":"integer","maximum":10}.',
+        "Not run: These arguments were refused 3 times, and nothing was run: /limit: 11 is more than the maximum 10. "
+        'Do not send these arguments again. /limit must fit this schema: {"type":"integer","maximum":10}.',
         "Not run: /limit: 12 is more than the maximum 10. Send an integer, at most 10.",
     ]
 
