@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from skillruntime import discover
+from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, wrapped
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
+from skillruntime.adapters.mcp_proxy.remote import encode_value
 from skillruntime.catalog import escaped, hidden_characters, read_lock, visible_line
 from skillruntime.catalog.visibility import framed
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.script_result import parse_text_output, reported_failure
 from tests.linear_time import COMMON_SHAPES, SHAPES, expressions, growth, texts_for
+from tests.mcp_proxy.messages import DIGEST, call, known
 
 SHORT_TEXT = {
     "skillruntime.contract.text_beside._ENDED": "the last 60 characters",
@@ -29,7 +32,6 @@ EXPRESSIONS, _ = expressions()
 PACKAGES = sorted({expression.place.split(".")[1] for expression in EXPRESSIONS})
 NOT_YET = {
     "derive": "its readers of scripts are being replaced",
-    "adapters": "the proxy's reader of client files",
     "testing": "the kit of hostile skills, which leaves the package",
 }
 
@@ -149,6 +151,22 @@ def message(text: str) -> None:
             read_messages(frame)
 
 
+def call_through_the_proxy(text: str) -> None:
+    session = known({"name": text[:200], "inputSchema": DIGEST["inputSchema"]}, DIGEST)
+    session.from_client(call(text))
+    session.from_client(call(json.dumps({"topic": text, "limit": text}), name="Digest"))
+    session.from_client(call("{}", name=json.dumps(text)[1:-1]))
+    session.from_client(call('{"topic": "a"}', id="8"))
+    error = {"code": -32602, "message": text}
+    session.from_server(json.dumps({"jsonrpc": "2.0", "id": 8, "error": error}).encode())
+
+
+def in_client_file(text: str) -> None:
+    for file in (text, f'{{"mcpServers": {text}'):
+        with contextlib.suppress(ClientFileError):
+            wrapped(file)
+
+
 READERS: dict[str, Callable[[Path], Reader]] = {
     "SKILL.md": lambda at: in_skill_file(at, "", ""),
     "frontmatter": lambda at: in_skill_file(at, f"{HEAD}d\n", "\n---\nRead.\n"),
@@ -170,6 +188,9 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "Node code": lambda at: in_script(at, "run.js", "", "\nconsole.log(process.argv[2]);\n"),
     "result": lambda at: result,
     "MCP frame": lambda at: message,
+    "MCP call": lambda at: call_through_the_proxy,
+    "MCP client's file": lambda at: in_client_file,
+    "HTTP header": lambda at: encode_value,
 }
 
 

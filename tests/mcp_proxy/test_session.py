@@ -85,9 +85,8 @@ def test_the_same_refused_call_is_answered_in_other_words() -> None:
         "Not run: /limit: 11 is more than the maximum 10. Send an integer, at most 10.",
         "Not run: /limit: 11 is more than the maximum 10. This same call has been refused 2 times: change it, or ask "
         "the user. Send an integer, at most 10.",
-        "Not run: You have sent these same arguments 3 times; /limit must fit the schema "
-        '{"type":"integer","maximum":10}. '
-        "Send other arguments, or tell the user what is missing; the same ones are refused every time.",
+        "Not run: These arguments were refused 3 times, and nothing was run: /limit: 11 is more than the maximum 10. "
+        'Do not send these arguments again. /limit must fit this schema: {"type":"integer","maximum":10}.',
         "Not run: /limit: 12 is more than the maximum 10. Send an integer, at most 10.",
     ]
 
@@ -387,7 +386,7 @@ def test_a_batch_that_fits_keeps_its_bytes() -> None:
 
 
 def test_each_call_of_a_batch_is_checked() -> None:
-    """One is repaired and forwarded with what is no call, one is refused and answered at once."""
+    """One is repaired and forwarded with the ping, one is refused and answered at once."""
     session = known()
     calls = [call('{"topic": "a", "limit": "5"}', id="1"), call("{}", id="2"), b'{"id":3,"method":"ping"}']
 

@@ -162,8 +162,8 @@ class Refusals:
     def __init__(self) -> None:
         self._counted: Counted | None = None
 
-    def told(self, name: str, arguments: bytes, faults: tuple[SkillError, ...]) -> tuple[SkillError, ...]:
-        """Count the refusal of a call, and return *faults* as the model is told them this time."""
+    def reported(self, name: str, arguments: bytes, faults: tuple[SkillError, ...]) -> tuple[SkillError, ...]:
+        """Count the refusal of a call, and return *faults* as the model reads them this time."""
         from skillruntime.runtime.error_responses import Refusals as Counted
         from skillruntime.runtime.error_responses import repeated
 

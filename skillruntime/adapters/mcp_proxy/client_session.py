@@ -76,7 +76,7 @@ class _Enforced:
             tool, verdict = judge_call(self._tools, self._options, name, text)
         self._log(call_entry(name, verdict, client="", values=self._options.log_values))
         if verdict.faults and not is_retry:
-            return _refused(self._refusals.told(name, text, verdict.faults))
+            return _refused(self._refusals.reported(name, text, verdict.faults))
         if not verdict.notes or tool is None:
             return self._checked(tool, await self._call(name, arguments, *rest, **more))
         new = decode(verdict.arguments) if verdict.arguments is not None else arguments

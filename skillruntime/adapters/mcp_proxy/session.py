@@ -208,7 +208,7 @@ class Session:
         # does not have (`true`, say) is given back as it is, since who wrote it waits.
         if not verdict.faults or "id" not in message.parts:
             return None
-        faults = self._refusals.told(decision.name, message.param("arguments"), verdict.faults)
+        faults = self._refusals.reported(decision.name, message.param("arguments"), verdict.faults)
         return refusal(message, faults, modern=envelope_of(message) is not None)
 
     # the proxy's own tools/list
