@@ -29,7 +29,6 @@ import anyio
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.derive_calls import minimal_arguments, some_arguments
-from benchmarks.derive_sample import neighbours_of
 from skillruntime.derive import CommandLine, Derivation, derive, to_argv
 from skillruntime.errors import SkillInputError
 from skillruntime.runtime import Limits, Sandbox, SandboxCommand, interpreter_paths, open_sandbox
@@ -99,7 +98,7 @@ def written_scripts(directory: Path) -> Iterator[Path]:
 async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool, more: bool) -> list[Tried]:
     """Run the minimal calls of the script at *path*; none where it has no contract."""
     source = path.read_text("utf-8", "replace")
-    found = derive(source, path=path.name, neighbours=neighbours_of(path))
+    found = derive(source, path=path.name)
     if found is None or (only_whole and not found.complete):
         return []
     tried: list[Tried] = []

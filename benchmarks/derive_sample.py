@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillruntime.derive import Neighbours
-
-__all__ = ["Script", "declares", "neighbours_of", "scripts_under"]
+__all__ = ["Script", "declares", "scripts_under"]
 
 ELSEWHERE = {"node_modules", ".git", ".venv", "venv", "__pycache__", "tests", "test", "testing", "_vendor"}
 ASIDE = ("__init__.py", "conftest.py", "setup.py")
@@ -85,20 +83,6 @@ def declares(text: str, path: Path) -> str:
         return other
     used = {each.attr for each in nodes if isinstance(each, ast.Attribute)}
     return "sys.argv" if "argv" in used else "stdin" if "stdin" in used else ""
-
-
-def neighbours_of(path: Path, root: Path | None = None) -> Neighbours:
-    """Return what gives the source of a module next to the script at *path*, or in *root* where it is given."""
-    directories = [path.parent] if root is None else [path.parent, root]
-
-    def source(name: str) -> str | None:
-        for directory in directories:
-            beside = directory / f"{name.replace('.', '/')}.py"
-            if beside.is_file():
-                return beside.read_text("utf-8", "replace")
-        return None
-
-    return source
 
 
 def _stands_alone(text: str, path: Path, root: Path) -> bool:

@@ -27,7 +27,7 @@ import tree_sitter_javascript
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.derive_minimal_calls import written_scripts
-from benchmarks.derive_sample import neighbours_of, scripts_under
+from benchmarks.derive_sample import scripts_under
 from skillruntime.derive import derive
 
 __all__ = ["Ratio", "print_ratios", "ratios"]
@@ -96,8 +96,8 @@ def _scripts(paths: list[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def _derived(path: Path, text: str) -> Callable[[], object]:
-    name, neighbours = path.name if path.suffix else f"{path.name}.py", neighbours_of(path)
-    return lambda: derive(text, path=name, neighbours=neighbours)
+    name = path.name if path.suffix else f"{path.name}.py"
+    return lambda: derive(text, path=name)
 
 
 def _parsed(path: Path, text: str) -> Callable[[], object]:

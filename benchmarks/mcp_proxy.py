@@ -17,7 +17,6 @@ import json
 import os
 import queue
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,13 +25,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import jsonschema
 
 NPM = ["everything", "memory", "filesystem", "sequential-thinking", "sheet-music"]
@@ -83,7 +81,6 @@ class Row:
     damaged: int = 0
     bare: Counter[str] = field(default_factory=Counter)
     proxied: Counter[str] = field(default_factory=Counter)
-    http: Counter[str] = field(default_factory=Counter)
     lost: list[str] = field(default_factory=list)
     changed: int = 0
     unequal: list[str] = field(default_factory=list)
@@ -136,55 +133,6 @@ class Connection:
             client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
             self.ask("initialize", client)
             self.send({"method": "notifications/initialized"})
-
-
-class HttpConnection:
-    """The same client over streamable HTTP."""
-
-    def __init__(self, url: str, *, modern: bool) -> None:
-        self._client, self._url, self._modern = httpx2.Client(timeout=DEADLINE), url, modern
-        self._headers = {"accept": "application/json, text/event-stream"}
-        self._number = 0
-        if not modern:
-            client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
-            version = self.ask("initialize", client)["result"]["protocolVersion"]
-            self._headers["mcp-protocol-version"] = version
-            body = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            self._client.post(self._url, json=body, headers=self._headers)
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its answer."""
-        self._number += 1
-        headers = dict(self._headers)
-        if self._modern:
-            params = {**params, "_meta": ENVELOPE}
-            headers |= {"mcp-protocol-version": "2026-07-28", "mcp-method": method}
-            headers |= {"mcp-name": params["name"]} if "name" in params else {}
-        body = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-        response = self._client.post(self._url, json=body, headers=headers)
-        if "mcp-session-id" in response.headers:
-            self._headers["mcp-session-id"] = response.headers["mcp-session-id"]
-        texts = [line[5:] for line in response.text.splitlines() if line.startswith("data:")] or [response.text]
-        answers: list[dict[str, Any]] = [json.loads(each) for each in texts if each.strip()]
-        return next(each for each in answers if each.get("id") == self._number)
-
-
-@contextmanager
-def served(command: list[str], *, modern: bool) -> Iterator[HttpConnection]:
-    """Serve *command* on a local port behind the proxy, and end it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    proxy = [*PROXY, "--http", f"127.0.0.1:{port}", "--no-token", "--", *command]
-    with subprocess.Popen(proxy, stderr=subprocess.DEVNULL) as process:
-        try:
-            for _ in range(600):
-                with suppress(OSError):
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                time.sleep(0.05)
-            yield HttpConnection(f"http://127.0.0.1:{port}/mcp", modern=modern)
-        finally:
-            process.terminate()
 
 
 @contextmanager
@@ -274,11 +222,7 @@ def measure(peer: Peer, directory: Path) -> Row:
     row = Row(peer)
     record = directory / f"{peer.name}.record"
     recorded = [sys.executable, "-c", RECORDER, str(record), *peer.command]
-    with (
-        connected(peer.command) as bare,
-        connected([*PROXY, "--", *recorded]) as proxied,
-        served(peer.command, modern=proxied.modern) as over_port,
-    ):
+    with connected(peer.command) as bare, connected([*PROXY, "--", *recorded]) as proxied:
         row.era = "2026-07-28" if proxied.modern else "handshake"
         for method in OTHER:
             proxied.ask(method)
@@ -300,10 +244,6 @@ def measure(peer: Peer, directory: Path) -> Row:
                 behind = outcome(proxied.ask("tools/call", params), expected)
                 row.bare[alone] += 1
                 row.proxied[behind] += 1
-                over_http = outcome(over_port.ask("tools/call", params), expected)
-                row.http[over_http] += 1
-                if over_http != behind:
-                    row.lost.append(f"{tool}: {how} is {behind} on stdio and {over_http} over HTTP")
                 if how in CURES_NOTHING and behind == "success" and alone != "success":
                     row.lost.append(f"{tool}: {how} was invented")
                 if alone == "success" and behind != "success":
@@ -533,14 +473,13 @@ def main() -> None:
     os.environ["MEMORY_FILE_PATH"] = str(directory / "memory.jsonl")
     rows = [measure(peer, directory) for peer in install(directory) if options.only in (None, peer.name)]
     print(
-        f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}{'behind':>12}"
-        f"{'over HTTP':>12}{'wrong':>14}{'refused':>9}\n"
+        f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}{'behind':>12}{'wrong':>14}{'refused':>9}\n"
     )
     for row in rows:
         wrong = f"{row.bare['wrong']} -> {row.proxied['wrong']}"
         print(
             f"{row.peer.name:22}{row.peer.version:>12}{row.era:>12}{row.damaged:>9}{row.bare['success']:>12}"
-            f"{row.proxied['success']:>12}{row.http['success']:>12}{wrong:>14}{row.proxied['refused']:>9}"
+            f"{row.proxied['success']:>12}{wrong:>14}{row.proxied['refused']:>9}"
         )
     total = sum(row.damaged for row in rows)
     bare, behind = sum(row.bare["success"] for row in rows), sum(row.proxied["success"] for row in rows)

@@ -40,7 +40,6 @@ from search_pool import write_pool
 from skill_roots import skill_roots
 
 from skillruntime.catalog import SearchIndex, SkillMetadata, discover
-from skillruntime.catalog.search_words import STOP_WORDS
 
 Search = Callable[[str], list[str]]
 Task = dict[str, Any]
@@ -97,7 +96,6 @@ def measure(roots: list[Path], folder: Path, options: argparse.Namespace) -> Non
     ways: dict[str, Callable[[], Search]] = {
         "BM25, name + description": lambda: BM25(described, NLTK_STOP_WORDS).search,
         "BM25, and 2,500 characters": lambda: BM25(begun, NLTK_STOP_WORDS).search,
-        "the same, our stop words": lambda: BM25(begun, STOP_WORDS).search,
         "bm25s, and 2,500 characters": lambda: library(begun),
         "catalog.search": lambda: ours(skills),
     }

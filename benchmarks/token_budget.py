@@ -29,7 +29,7 @@ from skillruntime.catalog import SkillCatalog, discover
 from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import SkillInputError
 from skillruntime.runtime import SkillRuntime
-from skillruntime.tokens import TokenReport, count, count_messages, count_tools, for_model, measure
+from skillruntime.tokens import TokenReport, count, count_tools, for_model, measure
 
 STYLES = ("compact", "xml", "markdown", "json", "reference")
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
@@ -277,12 +277,10 @@ class Bench:
         return self.call("search_skills", query) + self.tokens(str(search.invoke(query)))
 
     def call(self, tool: str, arguments: dict[str, Any]) -> int:
-        message = {
-            "role": "assistant",
-            "tool_calls": [{"type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}],
-        }
-        answer = {"role": "tool", "content": "", "tool_call_id": "1"}
-        return count_messages([message, answer], model=self.model).tokens
+        """The tokens of a call and of the frame around it and its answer, as the OpenAI Cookbook frames messages."""
+        roles = self.tokens("assistant") + self.tokens("tool")
+        priming, two_messages, call_id = 3, 2 * 3, 3
+        return self.tokens(json.dumps(arguments)) + self.tokens(tool) + roles + priming + two_messages + call_id
 
     def definitions(self, toolkit: SkillToolkit | None) -> int:
         """The tokens of the toolkit's tools; without one, of the one tool that any strategy needs to call a skill."""

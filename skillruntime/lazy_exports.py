@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from skillruntime.extras import missing_extra
+
 __all__ = ["lazy_exports"]
 
 
@@ -34,10 +36,22 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     def resolve(name: str) -> Any:
         if name == "__all__":
-            return sorted(modules())
+            return [public for public in sorted(modules()) if _is_installed(package, public)]
         module = None if name.startswith("_") else modules().get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(module), name)
+        try:
+            return getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) from None
 
     return resolve, lambda: sorted(modules())
+
+
+def _is_installed(package: str, name: str) -> bool:
+    """Whether what *name* needs is installed: ``from package import *`` takes only such names."""
+    try:
+        getattr(sys.modules[package], name)
+    except ModuleNotFoundError:
+        return False
+    return True

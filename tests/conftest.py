@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from skillruntime import ErrorCode, SkillResponse
+from tests.proportion import directions
 
 settings.register_profile(
     "repeatable",
@@ -71,3 +72,8 @@ def every_envelope_follows_the_contract_document(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(SkillResponse, "to_dict", to_dict)
     yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the measures that are wanted lower and not tested."""
+    terminalreporter.write_line(directions())

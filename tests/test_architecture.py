@@ -6,14 +6,17 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.proportion import complexity, functions, lines_of_packages, sources
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
-    {"errors", "diagnostic", "lazy_exports", "cache_files", "_version"},
+    {"errors", "diagnostic", "extras", "lazy_exports", "cache_files", "_version"},
     {"contract"},
     {"compatibility", "derive"},
     {"catalog", "tokens"},
@@ -35,6 +38,7 @@ IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core"
 HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Return every module of the package by its dotted name."""
     return {
@@ -46,8 +50,7 @@ def modules() -> dict[str, Path]:
 
 def imports(path: Path, *, lazy: bool) -> Iterator[str]:
     """Yield the modules that the file imports; with *lazy* those inside functions too, never those for typing alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    pending: list[ast.AST] = [tree]
+    pending: list[ast.AST] = [sources()[path]]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -145,3 +148,48 @@ def test_every_public_name_resolves() -> None:
         assert name in dir(skillruntime)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = skillruntime.nothing  # type: ignore[attr-defined]
+
+
+MOST_LINES = {
+    "derive": 4_943,
+    "contract": 7_743,
+    "catalog": 5_191,
+    "runtime": 4_969,
+    "server": 4_831,
+    "adapters/mcp_proxy": 2_265,
+    "adapters": 3_029,
+    "cli": 2_710,
+    "remote": 2_102,
+    "compatibility": 1_852,
+    "tokens": 1_143,
+    "testing": 41,
+    "modules": 350,
+}
+"""The code lines that each package may have. A number may only fall, or rise by a decision that names what needs it."""
+
+MOST_COMPLEX = 20
+
+STILL_COMPLEX = {"compatibility", "contract", "derive", "server", "catalog", "cli"}
+"""The packages that still have functions above the limit; the list only shrinks."""
+
+
+@pytest.mark.parametrize("package", MOST_LINES)
+def test_no_package_grows(package: str) -> None:
+    """Each package stays within its number of code lines: no blank lines, comments or docstrings."""
+    assert lines_of_packages()[package] <= MOST_LINES[package]
+
+
+def test_the_table_of_lines_has_every_package() -> None:
+    """A new package gets its number."""
+    assert set(lines_of_packages()) == set(MOST_LINES)
+
+
+def test_no_function_is_too_complex() -> None:
+    """A function that needs more than twenty decisions is a table, two functions, or a case to be refused."""
+    found = {
+        f"{path.relative_to(PACKAGE)}:{function.name}": complexity(function)
+        for path, function in functions()
+        if complexity(function) > MOST_COMPLEX
+    }
+
+    assert not [place for place in found if place.partition("/")[0] not in STILL_COMPLEX]

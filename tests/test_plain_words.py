@@ -52,15 +52,9 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "tests/contract/test_coercion.py": {r"\"mend\"": "an old name of a switch in contract files"},
     "docs/contract.md": {r"`mend`": "an old name of a switch in contract files"},
     "skillruntime/contract": {r"\"mend\"": "an old name of a switch in contract files"},
-    "skillruntime/compatibility": {
-        r"[\"']witness(_reading)?[\"']": "keys of `skillruntime diff --json`",
-        r"[\"']chapter[\"']": "a key of `skillruntime diff --json`",
-    },
     "tests/compatibility": {
-        r"[\"']witness(_reading)?[\"']": "keys of `skillruntime diff --json`",
         r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'",
     },
-    "tests/cli/test_diff.py": {r"[\"']witness[\"']": "a key of `skillruntime diff --json`"},
     "skillruntime/catalog/search_words.py": {r"\bnobody\b": "one of the English stop words"},
     "benchmarks/search_tasks.jsonl": {r"\b(?:nobody|room)\b": "a word of a task: the tasks are data"},
     "skills/data-analysis/scripts/chart.py": {r"floor\(": "the function of SQL"},

@@ -1,4 +1,4 @@
-"""The kit's adapter for agno's skills: ``python -m skillruntime.testing.hostile --adapter agno_skills``."""
+"""The kit's adapter for agno's skills: ``python -m tests.hostile --adapter agno_skills``."""
 
 from __future__ import annotations
 

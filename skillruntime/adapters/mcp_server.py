@@ -103,7 +103,7 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
     except ModuleNotFoundError as error:
         raise missing_extra(error, "serve") from None
 
-    from skillruntime.adapters.mcp_proxy.access import LOCAL_HOSTS, guarded
+    from skillruntime.adapters.local_port import LOCAL_HOSTS, guarded
 
     is_local = host in LOCAL_HOSTS
     token = os.environ.get(TOKEN_VARIABLE)

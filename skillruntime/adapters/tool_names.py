@@ -15,7 +15,7 @@ CALL_PREFIXES = frozenset({"functions", "function", "tools", "tool", "default_ap
 """What models put before a tool's name: the namespaces of OpenAI's and Google's chat templates, and their variants."""
 
 LONGEST_NAME = 256
-"""A longer name is not a garbled one: MCP, "Tool Names", has 128 characters at most."""
+"""A longer name is meant by its exact spelling alone: MCP, "Tool Names", has 128 characters at most."""
 
 # The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -30,10 +30,14 @@ _LOWER_CASE = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstu
 
 @dataclass(frozen=True, slots=True)
 class MeantName:
-    """The *name* that was meant; where none is certain, None and the *nearest* names, to suggest."""
+    """The *name* that was meant; where none is certain, None and the *nearest* names, to suggest.
+
+    *is_ambiguous* says that the *nearest* fit equally well.
+    """
 
     name: str | None
     nearest: tuple[str, ...] = ()
+    is_ambiguous: bool = False
 
 
 def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] | None = CALL_PREFIXES) -> MeantName:
@@ -47,7 +51,7 @@ def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] |
     >>> meant_name("functions.pdf/extract", names).name, meant_name("ReadFile", names).name
     ('pdf__extract', 'read_file')
     >>> meant_name("docx/extract", names), meant_name("Report_1", names).name
-    (MeantName(name=None, nearest=('pdf__extract',)), None)
+    (MeantName(name=None, nearest=('pdf__extract',), is_ambiguous=False), None)
     >>> meant_name("mcp__files__read_file", names, prefixes=None).name
     'read_file'
     """
@@ -55,8 +59,9 @@ def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] |
         return MeantName(sent)
     if len(sent) > LONGEST_NAME:
         return MeantName(None)
+    names = {name for name in names if len(name) <= LONGEST_NAME}
     by_plain_name: dict[str, list[str]] = {}
-    for name in names:
+    for name in sorted(names):
         by_plain_name.setdefault(_plain(name), []).append(name)
     # The longest first: `a__b` may be a name of its own, and `b` another tool.
     for prefix, candidate in [("", sent), *_without_prefixes(sent)]:
@@ -65,8 +70,10 @@ def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] |
         same = [candidate] if candidate in names else by_plain_name.get(_plain(candidate), [])
         if not same:
             continue
-        if len(same) > 1 or (prefix and _has_rival(prefix, same[0], names, any_prefix=prefixes is None)):
-            return MeantName(None, tuple(same[:3]))
+        if len(same) > 1:
+            return MeantName(None, tuple(same[:3]), is_ambiguous=True)
+        if prefix and _has_rival(prefix, same[0], names, any_prefix=prefixes is None):
+            break
         return MeantName(same[0])
     return MeantName(None, tuple(closest_names(sent, names, 3)))
 

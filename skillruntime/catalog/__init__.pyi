@@ -18,11 +18,11 @@ from skillruntime.catalog.scopes import standard_roots as standard_roots
 from skillruntime.catalog.search import SearchIndex as SearchIndex
 from skillruntime.catalog.skill import Skill as Skill
 from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
+from skillruntime.catalog.skill import read_skill as read_skill
 from skillruntime.catalog.validation import Validation as Validation
 from skillruntime.catalog.validation import fix_skill as fix_skill
 from skillruntime.catalog.validation import validate as validate
 from skillruntime.catalog.visibility import escaped as escaped
-from skillruntime.catalog.visibility import framed as framed
 from skillruntime.catalog.visibility import hidden_characters as hidden_characters
 from skillruntime.catalog.visibility import visible_line as visible_line
 from skillruntime.catalog.visibility import visible_text as visible_text

@@ -116,13 +116,26 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
     if "allowed-tools-form" in rules or ("yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)):
         pieces["allowed-tools"] = _field("allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools))
         done.append("allowed-tools was written as one string")
-    name = fields.get("name")
+    pieces = _with_own_name(pieces, fields.get("name"), directory, rules, done)
+    _move_under_metadata(pieces, fields, done)
+    return "\n".join(piece.rstrip("\n") for piece in pieces.values())
+
+
+def _with_own_name(
+    pieces: dict[str, str], name: Any, directory: str, rules: set[str], done: list[str]
+) -> dict[str, str]:
+    """Return *pieces* with the directory's name, if that is what was meant."""
     # Only if the directory name is valid, and the stated name has the same words: otherwise the author must decide.
     if rules & {"name-missing", "name-form", "name-mismatch"} and suggested_name(directory) == directory:
         stated = name if isinstance(name, str) else ""
         if not stated.strip() or suggested_name(stated) == directory:
             pieces = {"name": f"name: {directory}", **{key: piece for key, piece in pieces.items() if key != "name"}}
             done.append(f"the name was set to the directory name, {directory}")
+    return pieces
+
+
+def _move_under_metadata(pieces: dict[str, str], fields: dict[str, Any], done: list[str]) -> None:
+    """Move the texts that the format does not know below ``metadata``."""
     moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
     moved = [key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()]
     metadata = fields.get("metadata", {})
@@ -135,7 +148,6 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
                 del pieces[key]
                 done.append(f"{key} was moved under metadata")
         pieces["metadata"] = below
-    return "\n".join(piece.rstrip("\n") for piece in pieces.values())
 
 
 def _pieces(block: str) -> list[tuple[str, str]]:

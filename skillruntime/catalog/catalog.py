@@ -23,7 +23,7 @@ from skillruntime.catalog.offering import (
 )
 from skillruntime.catalog.precedence import by_name, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
-from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError
 
@@ -149,7 +149,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
-        return checked(Skill.read(self._find(name), derive=self._derive), self._recorded, self._guard)
+        return checked(read_skill(self._find(name), derive=self._derive), self._recorded, self._guard)
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
@@ -211,7 +211,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime._version import __version__
         from skillruntime.catalog.environment_check import Surroundings, unmet_of
 
-        skill = Skill.read(self._find(name), derive=False)  # derived contracts have no requirements
+        skill = read_skill(self._find(name), derive=False)  # derived contracts have no requirements
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:

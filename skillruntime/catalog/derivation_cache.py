@@ -1,7 +1,6 @@
 """What was read of scripts, kept on disk beside the index: reading one takes a hundred times as long as looking it up.
 
-Law: what comes back is what `derive` gives now. A file is found by the bytes of the script and the code of the reader,
-and used only if every module that the script imports from its skill has the same bytes as well.
+Law: what comes back is what `derive` gives now. A file is found by the bytes of the script and the code of the reader.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from skillruntime.catalog.reader_edition import reader_edition
 from skillruntime.contract.document import document_faults
 from skillruntime.derive import Derivation, derive
 from skillruntime.derive.command import Unread
-from skillruntime.derive.interpreter.state import Neighbours
 
 __all__ = ["derive_known"]
 
@@ -26,31 +24,22 @@ _MOST_BYTES = 4 * 1024 * 1024
 _MOST_FILES = 50_000  # 5,600 scripts are in 10,000 real skills
 
 
-def derive_known(source: bytes, *, path: str, neighbours: Neighbours) -> tuple[Derivation | None, bool]:
+def derive_known(source: bytes, *, path: str) -> tuple[Derivation | None, bool]:
     """Return what `derive` does, and whether it is known to make a usable contract.
 
-    It is read from the file of an earlier process if there is one.
-
-    Compiling the contract for that takes as long as reading the script: it is done once, too.
+    It is read from the file of an earlier process if there is one. Compiling the contract to know whether it is usable
+    takes as long as reading the script, so it is done once, too.
     """
     key = sha256(b"\0".join([reader_edition(), path.encode("utf-8", "surrogatepass"), source])).hexdigest()
     file = f"{_DIRECTORY}/{key}"
     known = _parse(read_cached(file, _MOST_BYTES))
-    if known is not None and all(_digest(neighbours(name)) == was for name, was in known["asked"].items()):
+    if known is not None:
         return _to_derivation(known["found"]), known["usable"]
-    # Which modules it imports is known only after reading it, so they are part of the content, not of the key.
-    asked: dict[str, str] = {}
-
-    def noted(name: str) -> str | None:
-        module = neighbours(name)
-        asked[name] = _digest(module)
-        return module
-
-    found = derive(source, path=path, neighbours=noted)
+    found = derive(source, path=path)
     document = None if found is None else _to_json(found)
     usable = found is not None and _is_usable(found)
     try:
-        text = json.dumps({"asked": asked, "usable": usable, "found": document}, allow_nan=False)
+        text = json.dumps({"usable": usable, "found": document}, allow_nan=False)
     except (TypeError, ValueError):
         return found, False  # a default that JSON has no form for, such as an infinite number: read again each time
     # JSON has no tuples and only text as keys: what would come back as something else is not written.
@@ -143,7 +132,3 @@ def _to_derivation(document: dict[str, Any] | None) -> Derivation | None:
         return None
     unread = tuple(Unread(**each) for each in document["unread"])
     return Derivation(**{**document, "unread": unread, "notes": tuple(document["notes"])})
-
-
-def _digest(module: str | None) -> str:
-    return "" if module is None else sha256(module.encode("utf-8", "surrogatepass")).hexdigest()

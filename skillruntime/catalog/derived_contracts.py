@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -107,8 +106,7 @@ def documented_call_diagnostics(
 
 def _derived(path: str, read: Read) -> tuple[Derivation | None, bool]:
     try:
-        source = read(path)
-        return derive_known(source, path=path, neighbours=_beside(read, path, source))
+        return derive_known(read(path), path=path)
     except ResourceNotFoundError:
         return None, False
     except InvalidSkillError as error:  # it is not what was locked or installed
@@ -123,25 +121,3 @@ def _is_script(path: str) -> bool:
     directory, _, file = path.rpartition("/")
     in_place = directory in ("", "scripts") or directory.startswith("scripts/")
     return in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
-
-
-def _beside(read: Read, path: str, source: bytes) -> Callable[[str], str | None]:
-    """Return what gives the source of a module that the script at *path* imports, inside the skill and nowhere else.
-
-    Python looks next to the script; one that changes ``sys.path`` may mean the directories above it too.
-    """
-    directories = [posixpath.dirname(path)]
-    while b"sys.path" in source and directories[-1]:
-        directories.append(posixpath.dirname(directories[-1]))
-
-    def module(name: str) -> str | None:
-        for directory in directories:
-            try:
-                data = read(posixpath.join(directory, f"{name.replace('.', '/')}.py"))
-            except ResourceNotFoundError:
-                continue
-            # As `derive` reads the script itself: bytes that are not UTF-8 are in comments, as a rule.
-            return data.decode("utf-8-sig", "replace") if len(data) <= MAX_SCRIPT_BYTES else None
-        return None
-
-    return module

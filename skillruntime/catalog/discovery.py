@@ -196,24 +196,21 @@ class _Reading:
     def changed_entries(self, known: Snapshot) -> list[int]:
         """Return the positions of the *known* entries whose file has changed or is gone."""
         # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
-        root, prefix = None, self.root.path.rstrip("/") + "/"
-        if os.stat in os.supports_dir_fd:
-            root, prefix = os.open(self.root.path, READ_FLAGS), ""
+        root = os.open(self.root.path, READ_FLAGS)
         lstat = os.lstat
         changed: list[int] = []
         try:
             stamps = STAMP.iter_unpack(known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 try:  # a warm start spends most of its time here; an absolute path ignores the directory
-                    stat = lstat(entry[0] or f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
+                    stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.append(position)
                     continue
                 if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) != stamp:
                     changed.append(position)
         finally:
-            if root is not None:
-                os.close(root)
+            os.close(root)
         return changed
 
     def walk(self) -> None:
@@ -288,15 +285,9 @@ class _Reading:
     def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> int:
         """Take the skill in *directory*; return whether there is a SKILL.md, and a valid one."""
         path = f"{directory}/{file_name}"
-        position = self.reusable.get(path)
-        if position is not None and self.known is not None:
-            known = self.known
-            self.reused += 1
-            self.entries.append(known.entries[position])
-            self.stamps += known.stamp(position)
-            if position in known.notes:
-                self.notes[len(self.entries) - 1] = known.notes[position]
-            return _VALID if known.entries[position].name else _FAULTY
+        reused = self.reuse(path)
+        if reused is not None:
+            return reused
         try:
             # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
             descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
@@ -338,6 +329,19 @@ class _Reading:
         self.entries.append(entry)
         self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
         return _VALID if summary is not None else _FAULTY
+
+    def reuse(self, path: str) -> int | None:
+        """Take the known entry of *path*, if its file has not changed; return whether it is a valid skill."""
+        position = self.reusable.get(path)
+        if position is None or self.known is None:
+            return None
+        known = self.known
+        self.reused += 1
+        self.entries.append(known.entries[position])
+        self.stamps += known.stamp(position)
+        if position in known.notes:
+            self.notes[len(self.entries) - 1] = known.notes[position]
+        return _VALID if known.entries[position].name else _FAULTY
 
     def report_unopened(self, path: str, error: OSError) -> None:
         """Report why the SKILL.md *path* cannot be opened."""

@@ -26,7 +26,6 @@ Identity = tuple[int, int]
 
 # O_PATH needs no read permission on a directory in between; macOS does not have it.
 _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_HAS_DIRECTORY_DESCRIPTORS = os.open in os.supports_dir_fd
 
 
 class FileTooLargeError(OSError):
@@ -50,8 +49,6 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
     # ".." is refused wherever it is: after a link, "a/../b" is not "b" (POSIX, pathname resolution).
     if not parts or ".." in parts:
         raise OSError(errno.EINVAL, "it is outside the skill's directory")
-    if not _HAS_DIRECTORY_DESCRIPTORS:
-        return _open_by_path(directory, parts)
     # One part at a time, as `openat2` does with RESOLVE_NO_SYMLINKS, which only Linux has: a parent that is replaced
     # by a link after a check by path (`realpath`) would be followed.
     here = os.open(directory, _DIRECTORY)
@@ -83,8 +80,6 @@ def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]
         FileTooLargeError: it has more than *limit* bytes; it is not read.
         OSError: it cannot be opened or read, is a link, or is not a regular file.
     """
-    if not _HAS_DIRECTORY_DESCRIPTORS:
-        return _read(_open_by_path(directory, [name]), limit), identity_of(directory)
     # Both from one descriptor: by path, the directory could be replaced between the two.
     here = os.open(directory, _DIRECTORY)
     try:
@@ -125,14 +120,6 @@ def write_inside(directory: str, path: str, data: bytes, *, identity: Identity |
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts:
         raise OSError(errno.EINVAL, "it is outside the directory")
-    if not _HAS_DIRECTORY_DESCRIPTORS:
-        parent = os.path.join(directory, *parts[:-1])  # noqa: PTH118
-        os.makedirs(parent, exist_ok=True)  # noqa: PTH103
-        if os.path.realpath(parent) != os.path.join(os.path.realpath(directory), *parts[:-1]):  # noqa: PTH118
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        with open(os.path.join(parent, parts[-1]), "wb") as file:  # noqa: PTH118, PTH123
-            file.write(data)
-        return
     here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
@@ -200,13 +187,3 @@ def _read_up_to(descriptor: int, limit: int) -> bytes:
     while len(data) < limit and (chunk := os.read(descriptor, min(limit - len(data), 1 << 20))):
         data += chunk
     return data
-
-
-def _open_by_path(directory: str, parts: list[str]) -> int:
-    """Open without directory descriptors (Windows): check the real path, then that the opened file is that one."""
-    inside = os.path.realpath(directory)
-    wanted = os.path.join(inside, *parts)  # noqa: PTH118
-    target = os.path.realpath(wanted, strict=True)
-    if os.path.normcase(target) != os.path.normcase(wanted):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    return _regular(os.open(target, READ_FLAGS))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from skillruntime.catalog.closest_names import closest_names
 from skillruntime.catalog.file_opening import read_inside, read_regular
 from skillruntime.catalog.root_snapshot import Root, Snapshot, absolute
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -65,7 +66,9 @@ def installed_roots(
     names = {_normalized(name): name for name in ([packages] if isinstance(packages, str) else packages)}
     for name, written in names.items():
         if name not in found and not missing_ok:
-            raise FileNotFoundError(_why_missing(name, written, found, environment))
+            close = closest_names(name, found, 3)
+            hint = f"did you mean {', '.join(close)}?" if close else "install it, or pass missing_ok=True"
+            raise FileNotFoundError(f"No installed package {written!r} has skills in {PLACE} in its RECORD; {hint}")
     return [root for name in names for root in found.get(name, ())]
 
 
@@ -76,24 +79,16 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
         return snapshot
     recorded = dict(_lines(root.record, _below(root)))
     faults: dict[int, Diagnostic] = {}
-    own, notes = list(snapshot.entries), dict(snapshot.notes)
-    others: set[str] | None = None
+    own = list(snapshot.entries)
     for position, entry in enumerate(snapshot.entries):
         own[position] = entry._replace(version=root.version or entry.version, root=root)
         path = _relative(entry.file, root)
         # An entry without a name is invalid anyway, and reported.
         if not entry.name or (fault := _fault(entry.file, recorded.get(path))) is None:
             continue
-        if path not in recorded:
-            others = _of_others(root) if others is None else others
-            if path in others:
-                # Distributions can share a namespace package: it is offered, and reported, in the root of the other.
-                own[position] = entry._replace(path=entry.file, name="", root=root)
-                notes.pop(position, None)
-                continue
         message = f"{fault}; skipped"
         faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
-    return replace(snapshot, entries=own, notes=notes).without(faults, faults.values())
+    return replace(snapshot, entries=own).without(faults, faults.values())
 
 
 def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
@@ -124,22 +119,6 @@ def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
             suggested_action="Continue without this skill",
         )
     return found
-
-
-def _why_missing(name: str, written: str, found: Iterable[str], environment: str | os.PathLike[str] | None) -> str:
-    from importlib.metadata import distributions  # a hundred times slower than the search, and only for an error
-
-    from skillruntime.catalog.closest_names import closest_names
-
-    there = {_normalized(each.name) for each in distributions(path=_site_directories(environment)) if each.name}
-    if name in there:
-        return (
-            f"The package {written!r} is installed, but its RECORD lists no {PLACE}/NAME/SKILL.md; of an editable "
-            "install, pass the directory of its skills as a root"
-        )
-    close = closest_names(name, found, 3) or closest_names(name, there, 3)
-    hint = f"did you mean {', '.join(close)}?" if close else "install it, or pass missing_ok=True"
-    return f"There is no installed package {written!r}; {hint}"
 
 
 _HINT = "reinstall the package"
@@ -199,13 +178,6 @@ def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
             yield path, (algorithm.lower(), digest.rstrip("="))
 
 
-def _of_others(root: Root) -> set[str]:
-    """Return the paths below *root* that the RECORDs of other distributions list."""
-    site = _site(root.record)
-    others = [name for name in _names_in(site) if name.endswith(".dist-info") and _distribution(name) != root.scope]
-    return {path for name in others for path, _ in _lines(f"{site}/{name}/RECORD", _below(root))}
-
-
 def _names_in(directory: str) -> list[str]:
     try:
         with os.scandir(directory) as children:
@@ -214,61 +186,33 @@ def _names_in(directory: str) -> list[str]:
         return []
 
 
-def _holders(directory: str, names: Iterable[str], spaces: Container[str], prefix: str = "") -> Iterator[str]:
-    """Yield the packages in *directory* that have a directory of skills, those in namespace packages too.
-
-    *spaces* are the normalized names of those: a part of ``google-cloud-storage`` is in ``google/cloud/storage``.
-    """
-    for name in names:
-        # One question to the file system for each package; reading every RECORD would take a hundred times as long.
-        if "." in name or name == "__pycache__":
-            continue
-        path = prefix + name
-        if os.path.isdir(f"{directory}/{path}/{PLACE}"):  # noqa: PTH112
-            yield path
-        # A namespace package has no __init__.py (PEP 420).
-        if _normalized(path.replace("/", "-")) in spaces and not os.path.lexists(f"{directory}/{path}/__init__.py"):
-            yield from _holders(directory, _names_in(f"{directory}/{path}"), spaces, f"{path}/")
-
-
 def _roots_in(directory: str) -> Iterator[Root]:
     """Yield the roots in one directory of packages, by the name of the package."""
     names = _names_in(directory)
     metadata = {name: _distribution(name) for name in names if name.endswith(".dist-info")}
-    spaces = {own[:end] for own in metadata.values() for end, sign in enumerate(own) if sign == "-"}
-    for holder in _holders(directory, names, spaces) if metadata else ():
+    for holder in names:
+        place = f"{directory}/{holder}/{PLACE}"
+        # One question to the file system for each package; reading every RECORD would take a hundred times as long.
+        if "." in holder or not metadata or not os.path.isdir(place):  # noqa: PTH112
+            continue
         # Usually the distribution has the package's name, or a longer one (pydantic-ai-slim): these are asked first.
-        like = _normalized(holder.replace("/", "-"))
+        like = _normalized(holder)
         own = [name for name, distribution in metadata.items() if distribution == like]
         longer = [name for name, distribution in metadata.items() if distribution.startswith(f"{like}-")]
-        place = f"{directory}/{holder}/{PLACE}"
         missing = {
             f"{holder}/{PLACE}/{name}/SKILL.md"
             for name in _names_in(place)
             if os.path.isfile(f"{place}/{name}/SKILL.md")  # noqa: PTH113
         }
-        found: dict[str, list[Root]] = {}
         for candidate in dict.fromkeys((*own, *longer, *metadata)):
-            if not missing and candidate not in own:
+            if not missing:
                 break  # all its skills have a distribution
             record = f"{directory}/{candidate}/RECORD"
             listed = dict(_lines(record, f"{holder}/{PLACE}/"))
             if listed:
                 version = candidate.removesuffix(".dist-info").partition("-")[2]
-                root = Root(place, scope=metadata[candidate], version=version, record=record)
-                found.setdefault(root.scope, []).append(root)
+                yield Root(place, scope=metadata[candidate], version=version, record=record)
                 missing -= listed.keys()
-        for several in found.values():
-            yield max(several, key=_matching) if len(several) > 1 else several[0]
-
-
-def _matching(root: Root) -> int:
-    """Return how many skills of *root* are as its RECORD says.
-
-    An installation that was interrupted leaves two versions of one distribution; this decides which one is there.
-    """
-    lines = _lines(root.record, _below(root))
-    return sum(_fault(f"{_site(root.record)}/{path}", digest) is None for path, digest in lines)
 
 
 def _site_directories(environment: str | os.PathLike[str] | None) -> list[str]:
@@ -277,12 +221,12 @@ def _site_directories(environment: str | os.PathLike[str] | None) -> list[str]:
     base = absolute(environment)
     if not os.path.isdir(base):  # noqa: PTH112
         raise FileNotFoundError(f"There is no virtual environment {base!r}")
-    places = [f"{base}/Lib/site-packages", f"{base}/site-packages"]  # Windows; PyPy before 3.8
+    places = []
     for library in ("lib", "lib64"):
         if os.path.isdir(f"{base}/{library}"):  # noqa: PTH112
             versions = sorted(name for name in os.listdir(f"{base}/{library}") if name.startswith(("python", "pypy")))  # noqa: PTH208
             places += [f"{base}/{library}/{version}/site-packages" for version in versions]
-    # Windows is case-insensitive, and lib64 is often a link.
+    # lib64 is often a link.
     real = {os.path.realpath(place): place for place in reversed(places) if os.path.isdir(place)}  # noqa: PTH112
     if not real:
         raise FileNotFoundError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from skillruntime.catalog.precedence import Names, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
-from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
@@ -139,7 +139,7 @@ def newest_in(
 
 def _effective_version(entry: Entry) -> Version | None:
     try:
-        return version_of(Skill.read(metadata_of(entry), derive=False).version)
+        return version_of(read_skill(metadata_of(entry), derive=False).version)
     except SkillRuntimeError:
         return None
 

@@ -71,12 +71,7 @@ def _skill_files(waiting: list[tuple[str, bool]], offered: dict[str, bool]) -> I
         if not waiting:
             return
         directory, is_inside = waiting.pop()
-        try:
-            with os.scandir(directory or "/") as entries:
-                # Of a directory with a million files only what is looked at here is kept.
-                children = [child for child in entries if child.name.lower() == "skill.md" or _is_directory(child)]
-        except (OSError, ValueError):
-            continue  # it has a diagnostic of its own
+        children = _children(directory or "/")
         names = [child.name for child in children if child.name.lower() == "skill.md"]
         # On a case-insensitive file system the only file was opened by its proper name.
         files = [f"{directory}/{name if len(names) > 1 else _opened(directory, name, offered)}" for name in names]
@@ -86,12 +81,19 @@ def _skill_files(waiting: list[tuple[str, bool]], offered: dict[str, bool]) -> I
                 yield path, is_inside, here
         is_skill = any(offered.get(path) for path in files)
         below = is_inside or is_skill
-        for child in children:
-            # Links are followed by discovery only to skills; following them here could count a file twice.
-            if child.name not in SKIPPED and _is_directory(child):
-                # A skill at the root hides only what is in its own directories.
-                is_part = below and (directory != root or child.name in PARTS_OF_A_SKILL)
-                waiting.append((f"{directory}/{child.name}", is_part))
+        # A skill at the root hides only what is in its own directories.
+        hides_all = below and directory != root
+        names = [child.name for child in children if child.name not in SKIPPED and _is_directory(child)]
+        waiting += [(f"{directory}/{name}", hides_all or (below and name in PARTS_OF_A_SKILL)) for name in names]
+
+
+def _children(directory: str) -> list[os.DirEntry[str]]:
+    """Return the directories and the SKILL.md files in *directory*; of a million others nothing is kept."""
+    try:
+        with os.scandir(directory) as entries:
+            return [child for child in entries if child.name.lower() == "skill.md" or _is_directory(child)]
+    except (OSError, ValueError):
+        return []  # it has a diagnostic of its own
 
 
 def _opened(directory: str, name: str, offered: dict[str, bool]) -> str:
@@ -99,6 +101,7 @@ def _opened(directory: str, name: str, offered: dict[str, bool]) -> str:
 
 
 def _is_directory(child: os.DirEntry[str]) -> bool:
+    # Links are followed by discovery only to skills; following them here could count a file twice.
     try:
         return child.is_dir(follow_symlinks=False)
     except OSError:

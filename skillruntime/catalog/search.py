@@ -164,13 +164,18 @@ class SearchIndex:
             skill = self._skills[at] if at < len(self._skills) else None
             if skill and skill.name == name and best[0][1] is not skill:
                 best = [(best[0][0], skill), *(each for each in best if each[1] is not skill)]
-        beginning = words[0] if words else ""
-        first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
-        # One word that is misspelt is not found at all.
-        if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
-            near = max(best, key=lambda each: likeness(query, each[1].name))
-            first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
-        return [*first, *(each for each in best if each not in first)] if first else best
+        return _misspelt_first(query, words, best)
+
+
+def _misspelt_first(query: str, words: list[str], best: list[_Scored]) -> list[_Scored]:
+    """Return *best* with the skill first whose name is *query*, misspelt."""
+    beginning = words[0] if words else ""
+    first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
+    # One word that is misspelt is not found at all.
+    if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
+        near = max(best, key=lambda each: likeness(query, each[1].name))
+        first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
+    return [*first, *(each for each in best if each not in first)] if first else best
 
 
 def _shown(numbers: Sequence[int], hidden: frozenset[int]) -> int:

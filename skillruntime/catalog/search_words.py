@@ -91,16 +91,21 @@ def stem(word: str) -> str:
         left = word[:-3] if word.endswith("g") else word[:-2]
         if _HAS_VOWEL.search(left):
             word = left[:-1] if len(left) > 2 and left[-1] == left[-2] and left[-1] not in "lsz" else left
-    if word.endswith(_ENDINGS):  # most words have none, and 27 questions take longer than this one
-        for ending, shorter in _SUFFIXES:
-            if word.endswith(ending) and len(word) - len(ending) > 2:
-                word = word[: len(word) - len(ending)] + shorter
-                break
+    word = _without_suffix(word)
     if word.endswith("e") and len(word) > 4:
         word = word[:-1]
     # Step 1c: query and queries have one stem.
     if word.endswith("y") and len(word) > 3:
         word = word[:-1] + "i"
+    return word
+
+
+def _without_suffix(word: str) -> str:
+    if not word.endswith(_ENDINGS):  # most words have none, and 27 questions take longer than this one
+        return word
+    for ending, shorter in _SUFFIXES:
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word[: len(word) - len(ending)] + shorter
     return word
 
 

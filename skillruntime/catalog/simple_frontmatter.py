@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
-__all__ = ["UNPRINTABLE", "plain_text", "scan"]
+__all__ = ["plain_text", "scan"]
 
 # Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in another way.
 # A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
@@ -68,7 +68,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
 def scan(block: str) -> Summary | None:
@@ -82,7 +82,7 @@ def scan(block: str) -> Summary | None:
     if block.isascii():
         if block.encode().translate(None, _PRINTABLE_ASCII):
             return None
-    elif not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
+    elif not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
     if block[-1:] != "\n":
         block += "\n"
@@ -104,15 +104,8 @@ def scan(block: str) -> Summary | None:
 def _summary_of(block: str, values: list[str | None]) -> Summary | None:
     name, description, version = values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION]
     metadata = values[_METADATA]
-    if name is None or description is None:
-        lower = f"\n{block.lower()}"
-        # In another case they count too, with a diagnostic. Without any field it is perhaps no mapping at all.
-        if (
-            (name is None and "\nname" in lower)
-            or (description is None and "\ndescription" in lower)
-            or not (name or description or version or metadata)
-        ):
-            return None
+    if (name is None or description is None) and not _may_be_missing(block, values):
+        return None
     name = _text(name) if name else ""
     description = _text(description) if description else ""
     if name is None or description is None:
@@ -126,14 +119,37 @@ def _summary_of(block: str, values: list[str | None]) -> Summary | None:
             return None
         version = stated or version
     flags = 0
-    for (hides, flag), word in zip(FLAGS.values(), (values[_MODEL], values[_USER]), strict=True):
-        if word:
-            stated_flag = BOOLEANS.get(word.strip("\"' ").lower())
-            if stated_flag is None:
-                return None
-            if stated_flag is hides:
-                flags |= flag
+    if values[_MODEL] or values[_USER]:
+        stated_flags = _flags_of(values[_MODEL], values[_USER])
+        if stated_flags is None:
+            return None
+        flags = stated_flags
     return _new_summary(Summary, (name, description, version or None, flags))
+
+
+def _may_be_missing(block: str, values: list[str | None]) -> bool:
+    """Whether the name or the description is really missing, and the block has any field at all."""
+    lower = f"\n{block.lower()}"
+    # In another case they count too, with a diagnostic.
+    if values[_NAME] is None and "\nname" in lower:
+        return False
+    if values[_DESCRIPTION] is None and "\ndescription" in lower:
+        return False
+    # Without any field it is perhaps no mapping at all.
+    return any((values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION], values[_METADATA]))
+
+
+def _flags_of(*words: str | None) -> int | None:
+    """Return the flags for the values of the two fields that hide a skill; ``None`` if one is not a boolean."""
+    flags = 0
+    for (hides, flag), word in zip(FLAGS.values(), words, strict=True):
+        if word:
+            stated = BOOLEANS.get(word.strip("\"' ").lower())
+            if stated is None:
+                return None
+            if stated is hides:
+                flags |= flag
+    return flags
 
 
 _new_summary = tuple.__new__

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
     from skillruntime.contract.contract import Contract
 
-__all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
+__all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata", "read_skill"]
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
 """The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
@@ -88,17 +88,6 @@ class Skill:
         self._derive = derive
         # The files of an activated skill are read from this directory only, even if its path is replaced later.
         self._identity = identity
-
-    @classmethod
-    def read(cls, metadata: SkillMetadata, *, derive: bool = True) -> Skill:
-        """Read the SKILL.md at ``metadata.path``; with *derive*, contracts of scripts are derived if there are none.
-
-        Raises:
-            SkillNotFoundError: the file no longer exists.
-            InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
-        """
-        data, identity = _read_file(metadata)
-        return cls(metadata, data, derive=derive, identity=identity)
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
@@ -348,6 +337,17 @@ class Skill:
             **self.frontmatter.versions,
         }
         return [(where, version) for where, version in stated.items() if version]
+
+
+def read_skill(metadata: SkillMetadata, *, derive: bool = True) -> Skill:
+    """Return the skill whose SKILL.md is at ``metadata.path``; with *derive*, its scripts get contracts if it has none.
+
+    Raises:
+        SkillNotFoundError: the file no longer exists.
+        InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
+    """
+    data, identity = _read_file(metadata)
+    return Skill(metadata, data, derive=derive, identity=identity)
 
 
 def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:

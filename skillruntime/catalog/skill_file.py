@@ -36,7 +36,7 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
             if end > 0:
                 try:
                     block = data[4 : end + 1].decode()
-                    summary = scan(block) or _scan_unquoted(block, path, found)
+                    summary = scan(block)
                 except UnicodeDecodeError:
                     summary = None
                 if summary is not None:
@@ -71,12 +71,6 @@ def summary_of(
         found.extend(parts.diagnostics)
         return judge(summary, directory, path, found)
     return _parsed(parts, directory, path, found)
-
-
-def _scan_unquoted(block: str, path: str, found: list[Diagnostic]) -> Summary | None:
-    from skillruntime.catalog.unquoted_description import scan_unquoted
-
-    return scan_unquoted(block, path, found)
 
 
 def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:

@@ -48,15 +48,7 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
         version = metadata["version"].strip() or None
     if version is None and isinstance(fields.get("version"), str):
         version = fields["version"].strip() or None
-    flags = 0
-    for key, (hides, flag) in FLAGS.items():
-        value = fields.get(key)
-        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings of each boolean.
-        stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
-        if stated is hides:
-            flags |= flag
-        elif stated is None and value:
-            found.append(_warning("not-a-boolean", path, f"{key} is neither true nor false; ignored"))
+    flags = _flags(fields, path, found)
     name = _field(fields, "name", path, found)
     if not isinstance(name, str):
         if name is not None:
@@ -71,6 +63,20 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
             found.append(_warning("description-not-text", path, "`description` is not a string"))
         description = ""
     return Summary(name, description, visible_line(version) or None if version else None, flags)
+
+
+def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int:
+    """Return the flags of the two fields that hide a skill."""
+    flags = 0
+    for key, (hides, flag) in FLAGS.items():
+        value = fields.get(key)
+        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings of each boolean.
+        stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+        if stated is hides:
+            flags |= flag
+        elif stated is None and value:
+            found.append(_warning("not-a-boolean", path, f"{key} is neither true nor false; ignored"))
+    return flags
 
 
 def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]) -> Any:

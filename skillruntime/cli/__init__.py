@@ -24,8 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = run_quickly(words[1:])
         if status is not None:
             sys.exit(status)
-    from skillruntime.cli.commands import run
+    try:
+        from skillruntime.cli.commands import run
+    except ModuleNotFoundError as error:
+        from skillruntime.extras import missing_extra
 
+        sys.exit(f"The command line needs a package that is not installed. {missing_extra(error)}")
     run(arguments)
 
 

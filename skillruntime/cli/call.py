@@ -48,13 +48,7 @@ _APPROVAL = "Add --yes to approve this call, or --trust to trust the directories
     show_default="the current directory",
     help="The directory that path arguments are relative to.",
 )
-@click.option(
-    "--env",
-    "environment",
-    multiple=True,
-    metavar="NAME",
-    help="Grant the script an environment variable; repeatable.",
-)
+@click.option("--env", "environment", multiple=True, metavar="NAME", help="Grant a script this variable; repeatable.")
 @click.option("--network", is_flag=True, help="Grant an untrusted script the network.")
 @click.option(
     "--write",
@@ -85,16 +79,16 @@ def command(
 ) -> None:
     """Call the skill NAME ("skill" or "skill/tool") with ARGUMENTS.
 
-    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json; "invoke" has more options for those.
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json: "remote invoke" has more options.
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. Malformed arguments are repaired
     or refused as they are for a model.
     """
     if is_remote(name):
         if version is not None:
             raise click.UsageError("--version is for local skills: a remote skill has one version, its descriptor's.")
-        from skillruntime.cli import invoke
+        from skillruntime.cli import remote
 
-        context.invoke(invoke.command, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
+        context.invoke(remote.invoke, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
         return
     from skillruntime.runtime import Grants, SkillRuntime
 

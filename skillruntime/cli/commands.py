@@ -29,14 +29,14 @@ _COMMANDS = {
     "diff": "Compare two versions of a contract, and say which version number the changes require.",
     "lock": "Write the digests of the installed skills to a lockfile, or check them against it.",
     "serve": "Serve skills over HTTP (the invocation protocol) or MCP.",
-    "describe": "Print a skill's descriptor, as a server would publish it.",
-    "invoke": "Call a remote skill and wait for its result.",
+    "remote": "Call remote skills, describe local ones, list and end the executions of a server.",
     "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
     "schema": "Print the JSON Schema of a document that the library reads.",
-    "executions": "List, cancel and complete the executions of a server.",
     "demo": "Watch malformed calls being repaired, migrated and refused, offline.",
 }
 
+
+EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 
 # What a write to stdout raises on a full disk; an error of a file that a command opens has the file's name.
 _NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -89,11 +89,17 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
     make_streams_safe()
     try:
-        if "--json" in (sys.argv[1:] if arguments is None else arguments):
-            _run_for_program(arguments)
-        else:
-            group(args=arguments, prog_name="skillruntime")
-    # click has handled its own exceptions; whatever else arrives here is a bug in the library.
+        # Not click's own mode, which exits with 1 on Ctrl-C.
+        sys.exit(group(args=arguments, prog_name="skillruntime", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        _fail_on_usage(error, as_json="--json" in (sys.argv[1:] if arguments is None else arguments))
+    except click.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except ModuleNotFoundError as error:
+        from skillruntime.extras import missing_extra
+
+        sys.exit(str(missing_extra(error)))
+    # Whatever else arrives here is a bug in the library.
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
             raise
@@ -105,21 +111,17 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
             err=True,
         )
         sys.exit(1)
-    # click returns where a command does not exit by itself, such as --help of a group.
-    sys.exit(0)
 
 
-def _run_for_program(arguments: Sequence[str] | None) -> NoReturn:
-    """Run the command line and exit; wrong usage is an envelope on stdout, as every other error with ``--json``."""
-    try:
-        sys.exit(group(args=arguments, prog_name="skillruntime", standalone_mode=False) or 0)
-    except click.ClickException as error:
-        from skillruntime.cli.output import fail
-        from skillruntime.errors import SkillInputError
+def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
+    """Report wrong usage and exit; with ``--json`` as an envelope on stdout, as every other error."""
+    if not as_json:
+        error.show()
+        sys.exit(error.exit_code)
+    from skillruntime.cli.output import fail
+    from skillruntime.errors import SkillInputError
 
-        context = getattr(error, "ctx", None)
-        action = None if context is None else f"See {context.command_path} --help"
-        wrong = SkillInputError(error.format_message(), suggested_action=action)
-        fail(wrong, as_json=True, code=error.exit_code)
-    except click.Abort:
-        sys.exit(1)
+    context = getattr(error, "ctx", None)
+    action = None if context is None else f"See {context.command_path} --help"
+    wrong = SkillInputError(error.format_message(), suggested_action=action)
+    fail(wrong, as_json=True, code=error.exit_code)

@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, console, fail, json_option, notes, print_result, short
+from skillruntime.cli.output import EXIT_FAILED, console, fail, json_option, notes, print_result
 from skillruntime.cli.roots import bundled_skills
 from skillruntime.errors import SkillNotFoundError, ToolNotAvailableError
 
@@ -32,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["command", "play"]
 
 SKILL = "daily-news-digest"
+QUESTION = "What is new about AI regulation, quantum computing and harbour seals?"
 # Module -> extra that installs it. They are looked for, not imported: an ImportError would hide the second one.
 _NEEDED = {"langchain": "agents", "feedparser": "skills"}
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(NamedTuple):
     """One call that the scripted model makes: why it is shown, and the expected outcome."""
 
     title: str
     tool: str
     arguments: dict[str, Any]
-    outcome: str
+    expected: str
 
 
 SCENES = (
@@ -65,26 +63,6 @@ SCENES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A scene and its outcome."""
-
-    scene: Scene
-    outcome: str
-    envelope: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the step as a JSON object."""
-        return {
-            "title": self.scene.title,
-            "tool": self.scene.tool,
-            "arguments": self.scene.arguments,
-            "outcome": self.outcome,
-            "expected": self.scene.outcome,
-            "envelope": self.envelope,
-        }
-
-
 @click.command("demo")
 @json_option
 def command(as_json: bool) -> None:
@@ -94,32 +72,32 @@ def command(as_json: bool) -> None:
     if directory is None:
         fail(SkillNotFoundError("The bundled skills are not installed with this package"), as_json=as_json)
     from skillruntime.catalog import discover
+    from skillruntime.tokens import count
 
-    started = time.perf_counter()
     catalog = discover(directory, trusted=True)
-    milliseconds = (time.perf_counter() - started) * 1000
-    tokens = _tokens(catalog)
-    out = None if as_json else console()
-    if out is not None:
-        _draw_opening(out, catalog, tokens, milliseconds)
+    tokens = count(catalog.to_prompt()).tokens
+    out = console()
+    if not as_json:
+        out.rule("[bold]skillruntime demo[/]")
+        out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script:")
+        out.print("it makes the errors that real models make, on purpose.\n")
+        out.print(f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the prompt: {', '.join(catalog)}")
+        out.print(f"[bold]The question[/]: {QUESTION}")
+    steps = []
     # Drawn as each scene ends, so that a person sees the agent at work and not a pause of two seconds.
-    steps: list[Step] = []
     for number, step in enumerate(play(catalog), start=1):
         steps.append(step)
-        if out is not None:
+        if not as_json:
             _draw_step(out, number, step)
     # The demo is a test of the installation too: an unexpected outcome is exit code 1.
-    is_as_expected = [step.outcome for step in steps] == [scene.outcome for scene in SCENES]
-    if out is not None:
-        _draw_end(out, steps, is_as_expected=is_as_expected)
-    else:
-        document = {"catalog": tokens, "steps": [step.to_dict() for step in steps], "as_expected": is_as_expected}
-        print_result(document, lambda _: None, as_json=True)
-    sys.exit(0 if is_as_expected else EXIT_FAILED)
+    as_expected = [step["outcome"] for step in steps] == [scene.expected for scene in SCENES]
+    document = {"catalog_tokens": tokens, "steps": steps, "as_expected": as_expected}
+    print_result(document, lambda out: _draw_end(out, as_expected), as_json=as_json)
+    sys.exit(0 if as_expected else EXIT_FAILED)
 
 
-def play(catalog: SkillCatalog) -> Iterator[Step]:
-    """Run a LangChain agent through the scenes, and yield each when it has ended."""
+def play(catalog: SkillCatalog) -> Iterator[dict[str, Any]]:
+    """Run a LangChain agent through the scenes, and yield each as a JSON object when it has ended."""
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -135,44 +113,35 @@ def play(catalog: SkillCatalog) -> Iterator[Step]:
         # The last reply calls no tool: that ends the loop of create_agent.
         model = ScriptedChatModel(replies=[*replies, AIMessage("Here is your digest.")])
         agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
-        question: Any = {
-            "messages": [HumanMessage("What is new about AI regulation, quantum computing and harbour seals?")]
-        }
+        question: Any = {"messages": [HumanMessage(QUESTION)]}
         scenes = iter(SCENES)
         # "updates" yields after each node, so a scene is shown when its tool has answered.
         for update in agent.stream(question, stream_mode="updates"):
             for message in update.get("tools", {}).get("messages", []):
                 if isinstance(message, ToolMessage):
-                    yield _step(next(scenes), message)
+                    scene, envelope = next(scenes), message.artifact.to_dict()
+                    yield {**scene._asdict(), "outcome": _outcome(scene, envelope), "envelope": envelope}
 
 
-def _step(scene: Scene, message: Any) -> Step:
-    envelope = message.artifact.to_dict()
+def _outcome(scene: Scene, envelope: dict[str, Any]) -> str:
     metadata = envelope.get("metadata", {})
-    # Without "data" the skill never ran: the contract refused the call.
     if envelope["status"] == "failed":
-        outcome = "refused" if "data" not in envelope else "failed"
-    elif scene.tool == "load_skill":
-        outcome = "loaded"
-    elif "migrated_from" in metadata:
-        outcome = "migrated"
-    else:
-        outcome = "repaired" if metadata.get("repairs") else "succeeded"
-    return Step(scene, outcome, envelope)
+        # Without "data" the skill never ran: the contract refused the call.
+        return "failed" if "data" in envelope else "refused"
+    if scene.tool == "load_skill":
+        return "loaded"
+    if "migrated_from" in metadata:
+        return "migrated"
+    return "repaired" if metadata.get("repairs") else "succeeded"
 
 
 def _require_libraries(*, as_json: bool) -> None:
     # All at once, in one command: installing one extra to learn of the next wastes a reader's patience.
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        install = f"pip install 'skillruntime[{','.join(_NEEDED[name] for name in missing)}]'"
-        fail(
-            ToolNotAvailableError(
-                f"The demo needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",
-                suggested_action=f"Run: {install}",
-            ),
-            as_json=as_json,
-        )
+        extras = ",".join(_NEEDED[name] for name in missing)
+        wrong = f"Not installed, and needed by the demo: {', '.join(missing)}"
+        fail(ToolNotAvailableError(wrong, suggested_action=f"pip install 'skillruntime[{extras}]'"), as_json=as_json)
 
 
 def _write_feed(workspace: Path) -> None:
@@ -186,92 +155,34 @@ def _write_feed(workspace: Path) -> None:
     (workspace / "news_feeds.json").write_text(json.dumps({"feeds": [{"name": "Sample Wire", "url": "sample.xml"}]}))
 
 
-def _tokens(catalog: SkillCatalog) -> dict[str, Any]:
-    """Return the tokens of the catalog, of each entry, and of all instructions together."""
-    from skillruntime.tokens import count
-
-    # What a model reads is counted, not the sum of its parts: tokens merge across their borders.
-    prompt = catalog.to_prompt()
-    total = count(prompt)
-    entries = {
-        name: next((count(line).tokens for line in prompt.splitlines() if f" {name}:" in line), 0) for name in catalog
-    }
-    bodies = sum(count(catalog.activate(name).body).tokens for name in catalog)
-    return {"entries": entries, "total": total.to_dict(), "all_instructions": bodies}
-
-
-def _draw_opening(out: Console, catalog: SkillCatalog, tokens: dict[str, Any], milliseconds: float) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    total = tokens["total"]
-    out.print()
-    out.rule("[bold]skillruntime demo[/]")
-    out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script:")
-    out.print("it makes the errors that real models make, on purpose.\n")
-    out.print(f"[bold]1. The catalog[/]  [dim]{len(catalog)} skills discovered in {milliseconds:.1f} ms[/]\n")
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
-    table.add_column("skill", no_wrap=True)
-    table.add_column("tokens", justify="right")
-    table.add_column("description, as the model reads it at the start")
-    for name, skill in catalog.items():
-        table.add_row(f"[bold]{escape(name)}[/]", str(tokens["entries"][name]), escape(skill.description))
-    out.print(table)
-    exact = "counted" if total["exact"] else "estimated"
-    out.print(
-        f"\n  [green]{total['tokens']} tokens[/] in all ({exact} with {total['method']}); "
-        f"the instructions of all {len(catalog)} would be {tokens['all_instructions']:,}.\n"
-    )
-    out.print("[bold]2. The agent[/]  [dim]“What is new about AI regulation, quantum computing and harbour seals?”[/]")
-
-
 _COLOURS = {"loaded": "cyan", "repaired": "yellow", "migrated": "magenta", "refused": "red", "succeeded": "green"}
 
 
-def _draw_step(out: Console, number: int, step: Step) -> None:
+def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    scene, envelope = step.scene, step.envelope
-    metadata = envelope.get("metadata", {})
-    colour = _COLOURS.get(step.outcome, "red")
-    out.print(f"\n  [bold]{number}. {escape(scene.title)}.[/]")
-    out.print(f"     [dim]model calls[/]  {escape(scene.tool)} {escape(json.dumps(scene.arguments))}")
-    took = f"  [dim]{metadata['duration_ms']} ms[/]" if "duration_ms" in metadata else ""
-    out.print(f"     [bold {colour}]{step.outcome.upper()}[/]{took}")
-    for line in notes(metadata):
+    envelope = step["envelope"]
+    colour = _COLOURS.get(step["outcome"], "red")
+    out.print(f"\n  [bold]{number}. {escape(step['title'])}.[/]")
+    out.print(f"     [dim]model calls[/]  {escape(step['tool'])} {escape(json.dumps(step['arguments']))}")
+    out.print(f"     [bold {colour}]{step['outcome'].upper()}[/]")
+    for line in notes(envelope.get("metadata", {})):
         out.print(f"       [{colour}]{escape(line)}[/]")
-    for line in _result_lines(scene, envelope):
-        out.print(f"       {escape(line)}")
+    data = envelope.get("data")
+    for topic in data.get("topics_covered", []) if isinstance(data, dict) else []:
+        for article in topic["articles"]:
+            out.print(f"       • {escape(article['title'])} ({escape(article['source'])})")
     for error in envelope.get("errors", []):
         out.print(f"       [red]{error['code']}[/] {escape(error['message'])}")
-        if "suggested_action" in error:
-            out.print(f"       [green]→ {escape(error['suggested_action'])}[/]")
+        out.print(f"       [green]→ {escape(error.get('suggested_action', ''))}[/]")
 
 
-def _result_lines(scene: Scene, envelope: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a result that are worth showing."""
-    data = envelope.get("data")
-    if scene.tool == "load_skill" and isinstance(data, str):
-        from skillruntime.tokens import count
-
-        yield f"{count(data).tokens:,} tokens of instructions, file names and tools, loaded on demand"
-    elif isinstance(data, dict):
-        for topic in data.get("topics_covered", []):
-            for article in topic.get("articles", []):
-                yield f"• {article['title']} ({article['source']})"
-
-
-def _draw_end(out: Console, steps: list[Step], *, is_as_expected: bool) -> None:
-    out.print()
-    if is_as_expected:
-        out.print(f"[bold green]The run completed:[/] {len(steps)} calls, {len(steps)} envelopes, no exception.")
-        out.print("The repairable calls were run. The other one was refused before it ran, with the change to make.\n")
+def _draw_end(out: Console, as_expected: bool) -> None:
+    if as_expected:
+        out.print(f"\n[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} envelopes, no exception.")
+        out.print("The repairable calls were run. The other one was refused before it ran, with the change to make.")
     else:
-        outcomes = ", ".join(f"{step.scene.outcome} → {step.outcome}" for step in steps)
-        out.print(
-            f"[bold red]The run did not go as expected:[/] {outcomes} {short(steps[-1].envelope) if steps else ''}\n"
-        )
-    out.print("[dim]Next:[/]")
+        out.print("\n[bold red]The run did not go as expected[/]: see the step that is not as its title says.")
+    out.print("\n[dim]Next:[/]")
     out.print("  skillruntime show pdf-processing --bundled")
     out.print('  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
-    out.print("  skillruntime list --skills DIRECTORY\n")

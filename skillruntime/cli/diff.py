@@ -114,11 +114,8 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 
 
 def _whole(is_removed: bool) -> Verdict:
-    if is_removed:
-        return Verdict(
-            (Change("document", "", "contract-removed", "the contract was removed", Bump.MAJOR, Bump.MAJOR),)
-        )
-    return Verdict((Change("document", "", "contract-added", "the contract was added", Bump.MINOR, Bump.MINOR),))
+    rule, bump = ("removed", Bump.MAJOR) if is_removed else ("added", Bump.MINOR)
+    return Verdict((Change("document", "", f"contract-{rule}", f"the contract was {rule}", bump, bump),))
 
 
 def _draw(console: Console, compared: list[_Compared]) -> None:
@@ -151,10 +148,10 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
 
 def _what_it_shows(change: Change) -> str:
     """Return what the counterexample is: by the practical reading alone, the schema itself may still admit it."""
-    by_practice = change.counterexample_reading == "practical"
+    refused = "not declared" if change.counterexample_reading == "practical" else "refused"
     if change.side == "output":
-        return "may be returned now, not declared before" if by_practice else ("may be returned now, excluded before")
-    return "accepted before, not declared now" if by_practice else "accepted before, refused now"
+        return f"may be returned now, {refused} before"
+    return f"accepted before, {refused} now"
 
 
 def _advice(each: _Compared) -> str:
@@ -170,12 +167,9 @@ def _annotations(each: _Compared) -> Iterator[Diagnostic]:
         if change.bump < Bump.MINOR:
             continue
         severity = Severity.ERROR if not each.ok and change.bump is each.verdict.bump else Severity.ADVICE
-        counterexample = (
-            ""
-            if change.counterexample is NO_COUNTEREXAMPLE
-            else f" Counterexample: {short(change.counterexample, 200)}"
-        )
-        text = f"{change.side} {change.path}: {change.why}.{counterexample}"
+        text = f"{change.side} {change.path}: {change.why}."
+        if change.counterexample is not NO_COUNTEREXAMPLE:
+            text += f" Counterexample: {short(change.counterexample, 200)}"
         yield Diagnostic(f"{each.name}: {change.bump} change", severity, each.file, text)
     if not each.ok:
         yield Diagnostic("Version too low", Severity.ERROR, each.file, _advice(each))

@@ -18,7 +18,6 @@ from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.segment import Segments
     from rich.table import Table
 
     from skillruntime.catalog import SkillCatalog, SkillMetadata
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-_MOST_IN_TABLE = 50
-"""Up to this many skills are drawn with their whole descriptions; more get one line each."""
-
-_COLUMNS, _LAST = ("skill", "version", "tokens", "trust"), "description"
+_MOST_WHOLE = 50  # skills that are drawn with their whole descriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +57,7 @@ class Listed:
 @click.option(
     "--available/--unavailable", default=None, help="Only skills that are available here, or only those that are not."
 )
-@click.option(
-    "--sort",
-    type=click.Choice(["name", "tokens", "version"]),
-    default="name",
-    show_default=True,
-    help="tokens: largest first; version: newest first.",
-)
+@click.option("--sort", type=click.Choice(["name", "tokens"]), default="name", show_default=True)
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @catalog_options
 @json_option
@@ -112,10 +102,8 @@ def command(
                 output.echo(f"To list the skills in that directory: skillruntime list --skills {text}", err=True)
         elif not console.is_terminal:
             print_rows(map(_fields, lines))
-        elif len(lines) <= _MOST_IN_TABLE:
-            console.print(_table(lines))
         else:
-            console.print(_lines(lines, console.width))
+            console.print(_table(lines))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
@@ -143,23 +131,7 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
 
 
 def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
-    # Sorted twice: Python's sort is stable, so equal tokens or versions stay in the order of names.
-    ordered = sorted(lines, key=lambda line: line.skill.name)
-    if sort == "tokens":
-        ordered.sort(key=lambda line: -line.tokens)
-    elif sort == "version":
-        ordered.sort(key=_version_rank, reverse=True)
-    return ordered
-
-
-def _version_rank(line: Listed) -> tuple[Any, ...]:
-    """Return a sort key that grows with the version; skills without a readable version come last."""
-    from skillruntime.contract import read_version
-
-    try:
-        return (1, read_version(line.skill.version).version)
-    except ValueError:
-        return (0,)
+    return sorted(lines, key=lambda line: (-line.tokens if sort == "tokens" else 0, line.skill.name))
 
 
 def _fields(line: Listed) -> tuple[str, ...]:
@@ -175,38 +147,18 @@ def _fields(line: Listed) -> tuple[str, ...]:
     return tuple(without_controls(field) for field in fields)
 
 
-def _lines(lines: list[Listed], width: int) -> Segments:
-    """Draw a line for each skill, cut at *width*; a table would take four times as long."""
-    from rich.cells import cell_len, set_cell_size
-    from rich.segment import Segment, Segments
-    from rich.style import Style
-
-    dim, bold = Style(dim=True), Style(bold=True)
-    rows = [_fields(line) for line in lines]
-    head, foot = (*_COLUMNS, _LAST), (f"{len(lines):,} skills", "", f"{sum(line.tokens for line in lines):,}", "", "")
-    widths = [max(cell_len(row[column]) for row in (head, *rows, foot)) for column in range(len(_COLUMNS))]
-    widths[0] = min(widths[0], width // 2)  # one long name must not push out every description
-    left = max(width - sum(widths) - 2 * len(widths), 8)
-    segments: list[Segment] = []
-    for row in (head, *rows, foot):
-        name, version, _, trust = map(set_cell_size, row, widths)
-        described = row[-1] if cell_len(row[-1]) <= left else set_cell_size(row[-1], left - 1) + "…"
-        rest = f"  {version}  {row[2]:>{widths[2]}}  {trust}  {described}"
-        of_all = row is head or row is foot
-        segments += [Segment(name, dim if of_all else bold), Segment(f"{rest}\n", dim if of_all else None)]
-    return Segments(segments)
-
-
 def _table(lines: list[Listed]) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim")
-    skill, version, tokens, trust = _COLUMNS
-    table.add_column(skill, no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
-    table.add_column(version, no_wrap=True)
-    table.add_column(tokens, no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
-    table.add_column(trust, no_wrap=True)
-    table.add_column(_LAST)
+    # Expanded: the description takes what the others leave, and no number is cut.
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim", expand=True)
+    # One line each where there are many: whole descriptions of a thousand skills cannot be read.
+    shortened = len(lines) > _MOST_WHOLE
+    table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
+    table.add_column("version", no_wrap=True)
+    table.add_column("tokens", no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
+    table.add_column("trust", no_wrap=True)
+    table.add_column("description", no_wrap=shortened, overflow="ellipsis" if shortened else "fold", ratio=1)
     for line in lines:
         metadata = line.skill
         described = shown(" ".join(metadata.description.split()))

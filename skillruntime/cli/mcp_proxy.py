@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skillruntime.adapters.mcp_proxy.client_files import Edited
-    from skillruntime.adapters.mcp_proxy.configured import Upstream
     from skillruntime.adapters.mcp_proxy.log import Write
     from skillruntime.adapters.mcp_proxy.options import Options
 
@@ -61,11 +60,6 @@ def command() -> None:
 
 @command.command("run", cls=_Run)
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
-@click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
-@click.option("--config", type=click.Path(path_type=Path), help="Serve the servers of this client's file as one.")
-@click.option("--path", default="/mcp", show_default=True, help="The path of the port, for a server on stdio.")
-@click.option("--no-token", is_flag=True, help="Let every program of this machine use the port.")
-@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may use the port.")
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
 )
@@ -91,11 +85,6 @@ def command() -> None:
 @click.option("--log-values", is_flag=True, help="Write arguments to the log too.")
 def run(
     server: tuple[str, ...],
-    port: str | None,
-    config: Path | None,
-    path: str,
-    no_token: bool,
-    allow_origin: tuple[str, ...],
     headers: tuple[str, ...],
     bearer_env: str | None,
     policy: str,
@@ -112,47 +101,21 @@ def run(
     from skillruntime.adapters.mcp_proxy.log import open_log
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
 
-    if config is not None and server:
-        raise click.UsageError("--config lists the servers; name no other one.")
-    if not server and config is None:
+    if not server:
         raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
+    is_url = _is_url(server)
     try:
         tools = read_tool_options(tool_options) if tool_options else {}
         sent = [_header(each) for each in headers]
         if bearer_env is not None:
             sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}"))
-        log = _with_notes(open_log(log_path), is_alone=config is None)
+        log = _with_notes(open_log(log_path))
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
-    is_url = bool(server) and server[0].startswith(("http://", "https://"))
-    if is_url and len(server) > 1:
-        raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
-    # No program's name has `://` in it: the scheme is misspelt.
-    if server and "://" in server[0] and not (is_url and _has_host(server[0])):
-        raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
-    if port is not None:
-        from skillruntime.adapters.mcp_proxy.configured import Upstream
-
-        where = "/" + path.strip("/")
-        if config is None:
-            upstreams = [Upstream(server, where, tuple(sent))]
-        else:  # each at its own path, and all as one, by a proxy on stdio behind the port
-            words = ["--config", str(config), "--policy", policy, "--check-output", check_output]
-            words += [word for flag, given in (("--tool-options", tool_options), ("--log", log_path)) if given
-                      for word in (flag, str(given))]  # fmt: skip
-            words += [flag for flag, given in (("--fold", fold), ("--log-values", log_values)) if given]
-            all_of_them = (sys.executable, "-m", "skillruntime.cli", "mcp-proxy", *words)
-            upstreams = [*_listed(config), Upstream(all_of_them, where, is_merged=True)]
-        _serve(upstreams, port, no_token, allow_origin, options, log)
-    elif config is not None:
-        sys.exit(_relay_many(config, options, log))
-    elif is_url:
-        sys.exit(_relay_url(server[0], sent, options, log))
-    else:
-        sys.exit(_relay_command(server, options, log))
+    sys.exit(_relay_url(server[0], sent, options, log) if is_url else _relay_command(server, options, log))
 
 
 @command.command("report")
@@ -204,17 +167,17 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
 @command.command("wrap", context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[PROXY OPTIONS...]")
-@click.option("--executable", default="skillruntime", show_default=True, help="How the client starts this program.")
-def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
+def wrap(file: Path, options: tuple[str, ...]) -> None:
     """Print a client's FILE with each server behind the proxy.
 
-    FILE itself stays as it is. Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
+    FILE itself stays as it is. The proxy is named by its absolute path, as a client may be started with another PATH.
+    Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
     """
-    from skillruntime.adapters.mcp_proxy.client_files import wrapped
+    from skillruntime.adapters.mcp_proxy.client_files import launcher, wrapped
 
     # What the proxy would refuse must not go into a client's file, where each start of the server would fail.
     run.make_context("wrap", [*options, "--", "server"])
-    _print_edited(file, lambda text, toml: wrapped(text, options, executable=executable, toml=toml))
+    _print_edited(file, lambda text, toml: wrapped(text, options, launcher=launcher(), toml=toml))
 
 
 @command.command("unwrap")
@@ -240,17 +203,23 @@ def _print_edited(file: Path, edit: Callable[[str, bool], Edited]) -> None:
     sys.stdout.buffer.write(edited.text.encode())
 
 
-def _with_notes(log: Write, *, is_alone: bool) -> Write:
-    """Return *log*, and print which names in the options the server does not list; of several, one may list them."""
-    said: set[str] = set()
+def _is_url(server: tuple[str, ...]) -> bool:
+    """Return whether *server* is a URL and not a command; raise where it is neither."""
+    is_url = server[0].startswith(("http://", "https://"))
+    if is_url and len(server) > 1:
+        raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
+    # No program's name has `://` in it: the scheme is misspelt.
+    if "://" in server[0] and not (is_url and _has_host(server[0])):
+        raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
+    return is_url
+
+
+def _with_notes(log: Write) -> Write:
+    """Return *log*, which also prints the names in the options that the server does not list."""
 
     def write(entry: Mapping[str, Any]) -> None:
         if entry["event"] == "options":
-            name = entry["tool"]
-            if not is_alone or name in said:  # each caller of a port gets a list of its own
-                return
-            said.add(name)
-            text = f"mcp-proxy: --tool-options names {name!r}, and the server lists no tool of this name"
+            text = f"mcp-proxy: --tool-options names {entry['tool']!r}, and the server lists no tool of this name"
             print(text, file=sys.stderr, flush=True)
         log(entry)
 
@@ -280,43 +249,6 @@ def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: 
     relay(lambda: session, (0, 1), start_remote(url, headers, session.tools), ended)
     # As a shell reports a program that a signal ended (POSIX, 2.8.2).
     return 128 + signals[0] if signals else 0
-
-
-def _relay_many(config: Path, options: Options, log: Write) -> int:
-    from skillruntime.adapters.mcp_proxy.many_servers import run_many
-
-    return run_many(_listed(config), options, log)
-
-
-def _listed(config: Path) -> list[Upstream]:
-    from skillruntime.adapters.mcp_proxy.configured import upstreams_of
-
-    try:
-        upstreams, notes = upstreams_of(config)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"{config}: {error}") from None
-    for note in notes:
-        click.echo(f"mcp-proxy: {note}", err=True)
-    return upstreams
-
-
-def _serve(
-    upstreams: list[Upstream], port: str, no_token: bool, origins: tuple[str, ...], options: Options, log: Write
-) -> None:
-    from skillruntime.adapters.mcp_proxy.http_server import Port, serve
-    from skillruntime.errors import SkillRuntimeError
-
-    # From the right, because an IPv6 address has colons too: `[::1]:8401`.
-    host, _, number = port.rpartition(":")
-    if not number.isdecimal() or int(number) > 65535 or not host:
-        raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
-    where = Port(host.strip("[]"), int(number), origins, not no_token)
-    try:
-        serve(upstreams, where, options=options, log=log)
-    except OSError as error:
-        raise click.ClickException(f"--http {port}: {error}") from None
-    except SkillRuntimeError as error:
-        raise click.ClickException(f"{error}: {error.suggested_action}") from None
 
 
 def _header(text: str, option: str = "--header") -> tuple[str, str]:

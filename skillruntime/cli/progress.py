@@ -1,51 +1,27 @@
-"""A progress bar on stderr, for work that takes longer than a second; shorter work shows nothing."""
+"""A progress bar on stderr, for work over many skills; a few show nothing, nor does a log."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
 from skillruntime.cli.output import console
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 __all__ = ["with_progress"]
 
-DELAY_SECONDS = 1.0
-"""Seconds before the bar appears."""
-
 _Item = TypeVar("_Item")
+_FEW = 200  # skills that are read in less than a second
 
 
-def with_progress(
-    items: Iterable[_Item], description: str, *, out: Console | None = None, clock: Callable[[], float] = time.monotonic
-) -> Iterator[_Item]:
-    """Yield *items*; after a second, a bar shows how many are done, and is erased at the end.
-
-    It is drawn on *out*, by default stderr, if that is a terminal.
-    """
-    # A bar needs the total; what is listed here are names, not the skills themselves.
+def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
+    """Return *items*; while many of them are worked through, a bar on the terminal shows how many are done."""
     listed = list(items)
-    started = clock()
-    done = 0
-    for item in listed:
-        if clock() - started > DELAY_SECONDS:
-            break
-        yield item
-        done += 1
-    if done == len(listed):
-        return
-    out = out or console(stderr=True)
+    if len(listed) <= _FEW:
+        return listed
+    out = console(stderr=True)
     # In a log a bar would be a thousand lines.
     if not out.is_terminal:
-        yield from listed[done:]
-        return
-    from rich.progress import Progress
+        return listed
+    from rich.progress import track
 
-    with Progress(console=out, transient=True) as progress:
-        task = progress.add_task(description, total=len(listed), completed=done)
-        for item in listed[done:]:
-            yield item
-            progress.advance(task)
+    return track(listed, description, console=out, transient=True)

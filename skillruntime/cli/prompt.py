@@ -17,13 +17,7 @@ _AGENTS_BUDGET = 4_000
 
 
 @click.command("prompt")
-@click.option(
-    "--style",
-    default="compact",
-    show_default=True,
-    type=click.Choice(STYLES),
-    help="The form of the text.",
-)
+@click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The form of the text.")
 @click.option(
     "--budget",
     default=_AGENTS_BUDGET,
@@ -42,27 +36,14 @@ def command(style: str, budget: int, model: str, directories: tuple[str, ...], t
     catalog = open_catalog(directories, trust=trust)
     rendered = catalog.render(budget or None, style, count=lambda text: count(text, model).tokens)
     tokens = count(rendered.text, model)
-    left_out = {
-        "shortened": list(rendered.shortened),
-        "name_only": list(rendered.name_only),
-        "omitted": list(rendered.omitted),
-    }
+    left_out = {kind: list(getattr(rendered, kind)) for kind in ("shortened", "name_only", "omitted")}
     if not as_json:
         echo(rendered.text)
-        sure = "" if tokens.exact else "about "
-        kinds = [f"{len(names):,} {kind.replace('_', ' ')}" for kind, names in left_out.items() if names]
+        kinds = [f", {len(names):,} {kind.replace('_', ' ')}" for kind, names in left_out.items() if names]
         # On stderr, so that "skillruntime prompt > file" is the text and nothing else.
-        echo(f"{sure}{tokens.tokens:,} tokens, {_counted(len(rendered.included))}{_in_brackets(kinds)}", err=True)
+        echo(f"{tokens.tokens:,} tokens, {len(rendered.included):,} skills{''.join(kinds)}", err=True)
         if not catalog:
             echo(no_skills(directories), err=True)
         return
     document = {"text": rendered.text, **tokens.to_dict(), "included": list(rendered.included), **left_out}
     print_result(document, lambda console: None, as_json=True)
-
-
-def _counted(skills: int) -> str:
-    return "1 skill" if skills == 1 else f"{skills:,} skills"
-
-
-def _in_brackets(words: list[str]) -> str:
-    return f" ({', '.join(words)})" if words else ""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_HEADINGS = ("parameter", "type", "default", "description")
-
 
 @click.command("show")
 @click.argument("name")
@@ -35,8 +33,8 @@ _HEADINGS = ("parameter", "type", "default", "description")
 def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Show the skill NAME ("skill" or "skill/tool"): its parameters, files and instructions.
 
-    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json. A terminal shows the instructions
-    rendered; a pipe gets their Markdown, and the parameters as lines with tabs.
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json. To a pipe, the
+    parameters are lines with tabs.
     """
     if is_remote(name):
         _show_remote(name, as_json=as_json)
@@ -65,8 +63,7 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         if not contracts:
             out.print("\nIt has no callable tools, only instructions.")
         if not tool:
-            _draw_files(out, skill)
-            _draw_body(out, skill.body)
+            _draw_text(out, skill)
 
     print_result(_described(skill, contracts, unavailable, missing), draw, as_json=as_json)
     if not as_json:
@@ -180,9 +177,7 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     elif not out.is_terminal:
         print_rows(rows)
     else:
-        table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
-        for heading in _HEADINGS:
-            table.add_column(heading, no_wrap=heading == "parameter")
+        table = Table("parameter", "type", "default", "description", box=None, padding=(0, 2, 0, 2), header_style="dim")
         for row in rows:
             table.add_row(*map(shown, row))
         out.print(table)
@@ -192,58 +187,34 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
 
 
 def _draw_origin(out: Console, derived: Any) -> None:
-    """Draw where a derived contract comes from, how certain it is, and what could not be read."""
+    """Draw where a derived contract comes from, and what could not be read."""
     if not isinstance(derived, Mapping):
         return
-    confidence = str(derived.get("confidence", "low"))
-    colour = {"high": "green", "medium": "yellow"}.get(confidence, "red")
     # Authors write these keys into contract.json by hand too, so each may be missing.
-    source = f"{derived.get('from', 'a script')} ({derived.get('framework', 'unknown')})"
-    out.print(f"  [magenta]derived[/] from {shown(source)}, confidence [{colour}]{shown(confidence)}[/]")
-    for kind in ("unread", "notes"):
-        for line in derived.get(kind) or ():
-            out.print(f"  [dim]{'not read: ' if kind == 'unread' else ''}{shown(line)}[/]")
+    out.print(f"  [magenta]derived[/] from {shown(derived.get('from', 'a script'))}")
+    for line in (*(derived.get("unread") or ()), *(derived.get("notes") or ())):
+        out.print(f"  [dim]{shown(line)}[/]")
 
 
-def _draw_files(out: Console, skill: Skill) -> None:
-    # Names and sizes only: reading every file would make show as slow as loading the skill's data.
-    resources = skill.resources()
-    if resources:
-        out.print("\n[dim]files[/]")
-    for item in resources:
-        out.print(f"  {shown(item.path)} [dim]{item.bytes:,} bytes[/]")
-
-
-def _draw_body(out: Console, body: str) -> None:
-    """Draw the instructions: rendered on a terminal, as Markdown elsewhere."""
-    if not body.strip():
-        return
-    out.print()
-    if not out.is_terminal:
-        out.print(body.rstrip("\n"), markup=False, emoji=False, soft_wrap=True)
-        return
-    from rich.markdown import Markdown
-    from rich.rule import Rule
-
-    out.print(Rule("instructions", style="dim"))
-    # With hyperlinks a link shows its text alone, and an untrusted text could show one address and open another.
-    out.print(Markdown(without_controls(body), hyperlinks=False))
+def _draw_text(out: Console, skill: Skill) -> None:
+    """Draw the names and sizes of the files, and the instructions as they are written."""
+    # Not their contents: reading every file would make show as slow as loading the skill's data.
+    for item in skill.resources():
+        out.print(f"[dim]file[/] {shown(item.path)} [dim]{item.bytes:,} bytes[/]")
+    if skill.body.strip():
+        out.print()
+        out.print(without_controls(skill.body.rstrip("\n")), markup=False, emoji=False, soft_wrap=True)
 
 
 def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
     """Yield name, type, default and description of each parameter; a required one has a star."""
     document = contract.input.document
     schema = _resolved(document, document)
-    required = schema.get("required", ())
     for name, declared in schema.get("properties", {}).items():
         part = _resolved(declared, document)
+        star = " *" if name in schema.get("required", ()) else ""
         default = short(part["default"], 24) if "default" in part else ""
-        yield (
-            name + (" *" if name in required else ""),
-            _type(part, document),
-            default,
-            str(part.get("description", "")),
-        )
+        yield name + star, _type(part, document), default, str(part.get("description", ""))
 
 
 def _type(schema: Mapping[str, Any], document: Any) -> str:
@@ -255,9 +226,8 @@ def _type(schema: Mapping[str, Any], document: Any) -> str:
     if stated == "array" and isinstance(schema.get("items"), Mapping):
         text = f"list of {_type(_resolved(schema['items'], document), document)}"
     # As Rust and Ruby write ranges: "1..10", "1..", "..10".
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None or high is not None:
-        text += f" {'' if low is None else low}..{'' if high is None else high}"
+    if "minimum" in schema or "maximum" in schema:
+        text += f" {schema.get('minimum', '')}..{schema.get('maximum', '')}"
     return text
 
 

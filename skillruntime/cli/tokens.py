@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,55 +12,34 @@ from rich.table import Table
 
 from skillruntime.catalog import discover
 from skillruntime.cli import output
-from skillruntime.cli.output import EXIT_FAILED, echo, fail, json_option, print_result, print_rows
+from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
 from skillruntime.cli.prompt import STYLES
 from skillruntime.cli.terminal_text import shown
-from skillruntime.errors import ToolExecutionError
-from skillruntime.tokens import Advice, SkillCost, TokenReport, measure, to_html
+from skillruntime.tokens import Advice, SkillCost, TokenReport, measure
 
 __all__ = ["command"]
 
 _SHOWN = 25
-_SORTS = ("body", "metadata", "resource", "schema", "name")
 
 
 @click.command("tokens")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The catalog's form.")
-@click.option(
-    "--activations",
-    default=(1, 3, 10),
-    multiple=True,
-    type=click.IntRange(0),
-    help="Activations in a session to estimate the cost of; repeatable. [default: 1, 3, 10]",
-)
-@click.option(
-    "--sort", default="body", show_default=True, type=click.Choice(_SORTS), help="The column to sort by, largest first."
-)
 @click.option("--all", "everything", is_flag=True, help=f"Show every skill, not only the first {_SHOWN}.")
 @click.option("--max-catalog-tokens", type=click.IntRange(0), help="Fail when the catalog has more tokens.")
 @click.option("--max-body-tokens", type=click.IntRange(0), help="Fail when a body has more tokens.")
 @click.option("--advise", is_flag=True, help="List possible savings, the largest first.")
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write the report as a web page.",
-)
 @json_option
 def command(
     paths: tuple[Path, ...],
     model: str,
     style: str,
-    activations: tuple[int, ...],
-    sort: str,
     everything: bool,
     max_catalog_tokens: int | None,
     max_body_tokens: int | None,
     advise: bool,
-    html: Path | None,
     as_json: bool,
 ) -> None:
     """Show what the skills under PATH cost in tokens: in the catalog, when activated, file by file.
@@ -75,22 +54,19 @@ def command(
         with_advice=advise,
         progress=lambda names: with_progress(names, "counting tokens"),
     )
-    # Limits are checked on what was counted, whatever is drawn: --all and --sort do not change the exit code.
+    # Limits are checked on what was counted, whatever is drawn: --all does not change the exit code.
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
-    document["totals"]["session"] = {str(number): report.session(number) for number in activations}
-    if html is not None:
-        _write_page(html, report, activations, paths, as_json=as_json)
 
     def draw(console: Console) -> None:
-        skills = _in_order(report, sort)
+        skills = sorted(report.skills, key=lambda skill: (-skill.body, skill.name))
         # A pipe gets every skill and nothing else, so that its lines can be counted; the rest is for people.
         people = console if console.is_terminal else output.console(stderr=True)
         if console.is_terminal:
             _show_table(report, console, skills if everything else skills[:_SHOWN])
         else:
             print_rows((each.name, each.metadata, each.body, each.resource, each.schema) for each in skills)
-        _show_sums(report, people, activations)
+        _show_sums(report, people)
         if advise:
             _show_advice(report, people, everything)
 
@@ -115,45 +91,22 @@ def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None
     return found
 
 
-def _write_page(
-    file: Path, report: TokenReport, activations: Sequence[int], paths: Sequence[Path], *, as_json: bool
-) -> None:
-    # The paths as they were typed: an absolute path would tell a reader of the page about the author's machine.
-    title = f"Tokens of the skills in {', '.join(str(path) for path in paths)}"
-    try:
-        file.write_text(to_html(report, activations=activations, title=title), encoding="utf-8")
-    except OSError as error:
-        fail(ToolExecutionError(f"{file} cannot be written: {error.strerror}"), as_json=as_json)
-    echo(f"wrote {file}", err=True)
-
-
-def _in_order(report: TokenReport, sort: str) -> list[SkillCost]:
-    skills = sorted(report.skills, key=lambda skill: skill.name)
-    if sort != "name":
-        skills.sort(key=lambda skill: -getattr(skill, sort))
-    return skills
-
-
 def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCost]) -> None:
     total = len(report.skills)
     # No borders: the columns can be copied and pasted.
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
-    table.add_column(
-        "skill", footer=f"{total:,} skill{'s' * (total != 1)}", no_wrap=True, overflow="ellipsis", min_width=18
-    )
-    for title, tier in (("entry", "metadata"), ("body", "body")):
-        table.add_column(title, justify="right", footer=f"{report.total(tier):,}")
+    table.add_column("skill", footer=f"{total:,} skill{'s' * (total != 1)}", overflow="ellipsis", min_width=18)
+    for title, tier in (("entry", "metadata"), ("body", "body"), ("files", "resource"), ("tools", "schema")):
+        table.add_column(title, justify="right", footer=f"{report.total(tier):,}", no_wrap=True)
     table.add_column("largest section", overflow="ellipsis", max_width=32, no_wrap=True)
-    table.add_column("files", justify="right", footer=f"{report.total('resource'):,}", no_wrap=True)
-    table.add_column("tools", justify="right", footer=f"{report.total('schema'):,}", no_wrap=True)
     for skill in skills:
         table.add_row(
             shown(skill.name),
             f"{skill.metadata:,}",
             f"{skill.body:,}",
+            f"{skill.resource:,}",
+            f"{skill.schema:,}",
             shown(_largest(skill)),
-            _figure(skill.resource, len(skill.resources)),
-            _figure(skill.schema, len(skill.schemas)),
         )
     console.print(table)
     if len(skills) < total:
@@ -161,7 +114,7 @@ def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCos
     console.print()
 
 
-def _show_sums(report: TokenReport, console: Console, activations: Iterable[int]) -> None:
+def _show_sums(report: TokenReport, console: Console) -> None:
     number_of_skills = len(report.skills)
     console.print(f"{number_of_skills:,} skill{'s' * (number_of_skills != 1)}")
     # What the catalog's form costs: names and descriptions would be sent in any form.
@@ -170,7 +123,7 @@ def _show_sums(report: TokenReport, console: Console, activations: Iterable[int]
         f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} a skill above name and description"
     )
     # A catalog of four has no session of ten: 10 becomes 4, once.
-    for number in sorted({min(number, number_of_skills) for number in activations}):
+    for number in sorted({min(number, number_of_skills) for number in (1, 3, 10)}):
         cost = report.session(number)
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
         console.print(f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}")
@@ -186,10 +139,6 @@ def _largest(skill: SkillCost) -> str:
         return ""
     section = skill.sections[0]  # measure() sorts them, the largest first
     return f"{section.tokens / skill.body:4.0%} {section.title}"
-
-
-def _figure(tokens: int, number: int) -> str:
-    return f"{tokens:,} ({number})" if number else ""
 
 
 def _show_advice(report: TokenReport, console: Console, everything: bool) -> None:

@@ -83,7 +83,7 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.tokens import count
 
     def progress(files: list[str]) -> Iterator[str]:
-        return with_progress(files, "reading skills")
+        yield from with_progress(files, "reading skills")
 
     found = [
         each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
@@ -120,14 +120,14 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
 def _more(validation: Validation) -> list[Diagnostic]:
     """Return the findings that need an activated skill: versions that disagree, and migrations that fail when tried."""
-    from skillruntime.catalog import Skill, SkillMetadata
+    from skillruntime.catalog import SkillMetadata, read_skill
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
     if not os.path.isfile(validation.path):  # noqa: PTH113
         return []
     try:
         # Not derived: a contract that is read from a script has no author to tell.
-        skill = Skill.read(SkillMetadata(name, "", validation.path), derive=False)
+        skill = read_skill(SkillMetadata(name, "", validation.path), derive=False)
     except SkillRuntimeError as error:
         path = validation.path
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]

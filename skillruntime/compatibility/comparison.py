@@ -33,7 +33,7 @@ class Change:
     values, as a JSON Pointer in which ``*`` is each item. ``ruling`` is the contract document's rule, where it has
     one, and then decides; otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample`` is a
     value that the giving side admits and the taking side refuses (on ``input`` the old and the new schema, on
-    ``output`` the new and the old), verified by both engines by the reading named in ``counterexample_reading``;
+    ``output`` the new and the old), verified by the reading named in ``counterexample_reading``;
     ``NO_COUNTEREXAMPLE`` where there is none to show.
     """
 
@@ -64,9 +64,9 @@ class Change:
         document["why"] = self.why
         document["readings"] = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
         if self.ruling is not None:
-            document["readings"]["chapter"] = str(self.ruling)
+            document["readings"]["ruling"] = str(self.ruling)
         if self.counterexample is not NO_COUNTEREXAMPLE:
-            document |= {"witness": self.counterexample, "witness_reading": self.counterexample_reading}
+            document |= {"counterexample": self.counterexample, "counterexample_reading": self.counterexample_reading}
         return document
 
 
@@ -152,10 +152,14 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     if old is new or same_as(old) == same_as(new):
         return
     is_output = side == "output"
-    if _is_draft_4(old) != _is_draft_4(new) and (_has_integers_of_draft_4(old) or _has_integers_of_draft_4(new)):
-        bump = Bump.MAJOR if _is_draft_4(old if is_output else new) else Bump.MINOR
-        why = "1.0 is not an integer in draft 4, and is one in later drafts"
-        yield _change(side, Finding((), "schema-changed", why, bump, bump))
+    before, after = _older_draft(old), _older_draft(new)
+    if before != after:
+        why = "the schema's draft changed, and with it what keywords mean"
+        yield _change(side, Finding((), "schema-changed", why, Bump.MAJOR, Bump.MAJOR))
+        return
+    if before:
+        yield _as_a_whole(side, old, new, "it is of an older draft than 7")
+        return
     try:
         before, after = normal_form(old), normal_form(new)
     except NotComparable as error:
@@ -174,14 +178,10 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
         yield _change(side, Finding((), "schema-rewritten", why, Bump.PATCH, Bump.PATCH))
 
 
-def _is_draft_4(document: Any) -> bool:
-    return isinstance(document, dict) and "draft-04" in str(document.get("$schema", ""))
-
-
-def _has_integers_of_draft_4(document: Any) -> bool:
-    # Draft 4, 3.5, asks for a number without a fraction; since draft 6 a fraction of zero is allowed (6.1.1).
-    types = (part.get("type") for part in _parts(document)) if _is_draft_4(document) else ()
-    return any(each == "integer" or (isinstance(each, list) and "integer" in each) for each in types)
+def _older_draft(document: Any) -> str:
+    """Return the draft of *document* if it is neither 2020-12 nor 7, the two that are compared part by part."""
+    draft = str(document.get("$schema", "")) if isinstance(document, dict) else ""
+    return draft.rstrip("#") if any(word in draft for word in ("draft-04", "draft-06", "2019-09")) else ""
 
 
 def _parts(node: Any) -> Iterator[dict[str, Any]]:

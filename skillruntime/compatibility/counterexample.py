@@ -1,4 +1,4 @@
-"""A value that shows a break: the giving schema admits it, the taking one refuses it, and both engines say so."""
+"""A value that shows a break: the giving schema admits it, and the taking one refuses it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from skillruntime.compatibility.both_engines import Judge, is_by_members
 from skillruntime.compatibility.containment import Containment, for_item, for_member
 from skillruntime.compatibility.diff import Finding
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
-from skillruntime.compatibility.schema_size import Budget
+from skillruntime.compatibility.schema_size import Budget, measure
 from skillruntime.contract.migration.value_conversions import same_as
 
 __all__ = ["NO_COUNTEREXAMPLE", "Sides"]
@@ -25,9 +24,54 @@ _OBJECTS = {"properties", "patternProperties", "additionalProperties"}
 _OF_THE_WHOLE = 12
 MANY_MEMBERS = 30
 _STEPS = 2 * 10**8  # of about 10 ns, for all counterexamples by one reading
+_OF_A_CANDIDATE = 5000
+_OF_A_VALUE = 300
+_BY_MEMBERS = frozenset(
+    {
+        *("type", "properties", "required", "additionalProperties", "minProperties", "maxProperties"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+    }
+)
+"""The keywords of an object schema by which each declared member is judged by its own schema alone."""
 _COUNTED = frozenset({"minProperties", "maxProperties"})
 _TAKEN_OUT = {"required-parameter-added", "now-required", "no-longer-required", "field-removed"}
 _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-renamed"}
+
+
+class _Judge:
+    """Which values one schema admits, as it is written or in normal form, and values that it may admit."""
+
+    def __init__(self, schema: Any, budget: Budget) -> None:
+        self.schema = schema
+        self._budget = budget
+        self._samples: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
+
+    def admits(self, value: Any) -> bool:
+        """Return what the engine says; False, and the budget is exceeded, where asking it would take too long."""
+        if not self._budget.take(_OF_A_CANDIDATE + 10 * self._parts + _OF_A_VALUE * _size(value)):
+            raise _TooCostlyError
+        return bool(self._is_valid(value))
+
+    def samples(self, node: Any, limit: int) -> list[Any]:
+        """Return `samples` of *node*, a part of this schema, looked for once; not to be changed."""
+        key = (id(node), limit)
+        if key not in self._samples:
+            self._samples[key] = (node, samples(node, limit))  # keeping the node alive keeps its id unique
+        return self._samples[key][1]
+
+    @cached_property
+    def _is_valid(self) -> Any:
+        import jsonschema_rs  # without its wheel containment is unknown, and this is never reached
+
+        return jsonschema_rs.validator_for(self.schema, validate_formats=True, offline=True).is_valid
+
+    @cached_property
+    def _parts(self) -> int:
+        return measure(self.schema).parts
+
+
+class _TooCostlyError(ValueError):
+    """A value is not judged, because that would take too long."""
 
 
 class Sides:
@@ -48,15 +92,15 @@ class Sides:
         Unless the reading *is_literal*, the taker as written may admit what the taker by this reading refuses.
         """
         self._budget = Budget(_STEPS)
-        self._written = [None if each is None else Judge(each, self._budget) for each in written]
+        self._written = [None if each is None else _Judge(each, self._budget) for each in written]
         self._is_literal = is_literal
-        self.giver, self.taker = Judge(giver, self._budget), Judge(taker, self._budget)
+        self.giver, self.taker = _Judge(giver, self._budget), _Judge(taker, self._budget)
         self._containment = containment
         self.is_output = is_output
         self._of_the_whole: Any = None
 
     def shows(self, value: Any) -> bool:
-        """Whether both engines say that the giver admits *value*, and the taker does not."""
+        """Whether the giver admits *value*, and the taker does not."""
         # A value is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
         try:
             return self._shows(value)
@@ -64,16 +108,13 @@ class Sides:
             return False
 
     def _shows(self, value: Any) -> bool:
-        # The fast engine first: most candidates fail there, and the reference engine is 100 times slower.
         if not self.giver.admits(value) or self.taker.admits(value):
-            return False
-        if not self.giver.surely_admits(value) or self.taker.surely_admits(value):
             return False
         # A normal form that says something else than its schema must not lead to a false claim.
         giver, taker = self._written
-        if giver is not None and not giver.surely_admits(value):
+        if giver is not None and not giver.admits(value):
             return False
-        return taker is None or not self._is_literal or not taker.surely_admits(value)
+        return taker is None or not self._is_literal or not taker.admits(value)
 
     def counterexample_of(self, finding: Finding) -> Any:
         """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_COUNTEREXAMPLE``."""
@@ -106,7 +147,7 @@ class Sides:
     @cached_property
     def _is_many_members(self) -> bool:
         schemas = (self.giver.schema, self.taker.schema)
-        are_plain = all(is_by_members(each) and _COUNTED.isdisjoint(each) for each in schemas)
+        are_plain = all(_is_by_members(each) and _COUNTED.isdisjoint(each) for each in schemas)
         return are_plain and all(len(each.get("properties", ())) > MANY_MEMBERS for each in schemas)
 
     def _first(self, candidates: Iterator[Any], most: int) -> Any:
@@ -177,6 +218,28 @@ class Sides:
         yield from samples(given, 3)
 
 
+def _is_by_members(schema: Any) -> bool:
+    """Whether *schema* is of an object whose declared members are judged each by its own schema alone."""
+    if not isinstance(schema, dict):
+        return False
+    return schema.keys() <= _BY_MEMBERS and isinstance(schema.get("additionalProperties", True), bool)
+
+
+def _size(value: Any) -> int:
+    """Return how many values there are in *value*, and a hundredth of its characters."""
+    pending, size = [value], 0
+    while pending:
+        part = pending.pop()
+        size += 1
+        if isinstance(part, str):
+            size += len(part) // 100
+        elif isinstance(part, list):
+            pending += part
+        elif isinstance(part, dict):
+            pending += part.values()
+    return size
+
+
 def _shell(schema: Any, names: set[str]) -> Any:
     """Return the object schema *schema* without its member schemas, except for which of *names* it forbids."""
     return {**schema, "properties": {name: _member(schema, name) is not False for name in sorted(names)}}
@@ -193,7 +256,7 @@ def _names(given: dict[str, Any], taken: dict[str, Any]) -> dict[str, None]:
     return {**found, "another": None}
 
 
-def _placed(judge: Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:
+def _placed(judge: _Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:
     """Return a small value of *schema* with *value* at *path*; it may not fit."""
     if not path:
         return value

@@ -23,17 +23,11 @@ _NAMED = ("properties", "patternProperties", "dependentSchemas")
 _DROPPED = {"$schema", "$comment", "definitions", "$defs", "additionalItems", "dependencies"}
 _COUNTS = {f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties", "Contains")}
 _UNFOLLOWED = {"$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
-_SINCE_2019 = {"unevaluatedProperties", "unevaluatedItems", "dependentRequired", "dependentSchemas"} | {
-    *("minContains", "maxContains", "prefixItems")
+_UNKNOWN_TO_7 = {
+    *("unevaluatedProperties", "unevaluatedItems", "dependentRequired", "dependentSchemas"),
+    *("minContains", "maxContains", "prefixItems"),
 }
-_SINCE_7 = _SINCE_2019 | {"if", "then", "else"}
-_UNKNOWN_TO = {
-    "draft-04": _SINCE_7 | {"const", "contains", "propertyNames"},
-    "draft-06": _SINCE_7,
-    "draft-07": _SINCE_2019,
-    "2019-09": {"prefixItems"},
-}
-"""The keywords of 2020-12 that an older draft does not have: there they ask nothing."""
+"""The keywords of 2020-12 that draft 7 does not have: there they ask nothing."""
 
 _LOOKING_TOO = frozenset({*BRANCHES, "if", "then", "else", "dependentSchemas", "$dynamicRef", "$recursiveRef"})
 _COUPLED = (
@@ -51,7 +45,7 @@ class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison;
 
 
 def normal_form(document: Mapping[str, Any] | bool) -> Any:
-    """Return *document* without references, in the words of draft 2020-12.
+    """Return *document*, of draft 2020-12 or 7, without references and in the words of 2020-12.
 
     >>> normal_form({"$ref": "#/definitions/A", "definitions": {"A": {"items": [{"type": "string"}]}}})
     {'prefixItems': [{'type': 'string'}]}
@@ -61,23 +55,18 @@ def normal_form(document: Mapping[str, Any] | bool) -> Any:
     """
     reading = _NormalForm(document)
     found = reading.of(document, (), top=True)
-    # 2020-12 leaves the items that `contains` found to no one else; in 2019-09 `unevaluatedItems` judges them too.
-    if reading.is_2019 and {"contains", "unevaluatedItems"} <= reading.seen:
-        raise NotComparable("'contains' next to 'unevaluatedItems' has another meaning in 2019-09")
     if not reading.is_recursive or not isinstance(document, dict):
         return found
-    if reading.unknown:
-        raise NotComparable("the schema refers to itself, in an older draft")
+    if reading.is_7:
+        raise NotComparable("the schema refers to itself, in draft 7")
     return {**found, **{word: document[word] for word in ("$defs", "definitions") if word in document}}
 
 
 class _NormalForm:
     def __init__(self, document: Mapping[str, Any] | bool) -> None:
         self.document = document
-        dialect = str(document.get("$schema", "")) if isinstance(document, dict) else ""
-        self.is_old, self.is_2019 = "draft-0" in dialect, "2019-09" in dialect
-        self.unknown: set[str] = next((words for draft, words in _UNKNOWN_TO.items() if draft in dialect), set())
-        self.seen: set[str] = set()
+        self.is_7 = isinstance(document, dict) and "draft-07" in str(document.get("$schema", ""))
+        self.unknown = _UNKNOWN_TO_7 if self.is_7 else set()
         self.left = MAX_NODES
         self.is_recursive = False
 
@@ -97,13 +86,13 @@ class _NormalForm:
         # The reference is kept: jsonschema-rs follows it among the definitions, which are then kept too.
         if reference in followed:
             self.is_recursive = True
-            return {**found, "$ref": reference} if not self.is_old else {"$ref": reference}
+            return {**found, "$ref": reference} if not self.is_7 else {"$ref": reference}
         location = resolve(self.document, reference)
         if location is None:
             raise NotComparable(f"the reference {reference!r} cannot be followed")
         target = self.of(value_at(self.document, location), (*followed, reference), top=not location)
         # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply too.
-        if self.is_old or not found:
+        if self.is_7 or not found:
             return target
         if isinstance(target, dict) and (found.keys() <= _DESCRIPTIONS or _may_share(found, target)):
             merged = {**target, **found}
@@ -116,7 +105,6 @@ class _NormalForm:
         for keyword, value in node.items():
             if keyword in _DROPPED or keyword in ("$ref", "$id", "id") or keyword in self.unknown:
                 continue
-            self.seen.add(keyword)
             if keyword in (*_ONE, *_ONE_MORE) and not isinstance(value, list):
                 found[keyword] = self.of(value, followed)
             elif keyword in _NAMED and isinstance(value, dict):
@@ -142,9 +130,6 @@ class _NormalForm:
         if "$ref" not in node:
             _write_unevaluated_plainly(found)
             _unwrap(found)
-        for side in ("Minimum", "Maximum"):  # draft 4 wrote these as true or false
-            if isinstance(found.get(f"exclusive{side}"), bool) and found.pop(f"exclusive{side}"):
-                found[f"exclusive{side}"] = found.pop(side.lower(), None)
         return found
 
 

@@ -35,18 +35,19 @@ def narrowed_version(old: str, new: str) -> Version | None:
     '2.0.0'
     """
     before, after = VersionRange.parse(old), VersionRange.parse(new)
-    # Membership changes only at a bound, so versions at and next to each bound are enough to compare.
-    edges = {Version(0, 0, 0), *before.bounds, *after.bounds}
-    candidates = set(edges) | {Version(10**9, 0, 0)}
-    for edge in edges:
-        candidates |= {Version(*edge.release), Version(edge.major, edge.minor, edge.patch + 1)}
-        if edge.patch:
-            candidates.add(Version(edge.major, edge.minor, edge.patch - 1))
-        elif edge.minor:
-            candidates.add(Version(edge.major, edge.minor - 1, 10**9))
-        elif edge.major:
-            candidates.add(Version(edge.major - 1, 10**9, 10**9))
+    # Membership changes only at a bound: the versions at and next to each are enough to compare.
+    candidates = {Version(0, 0, 0), Version(10**9, 0, 0), *before.bounds, *after.bounds}
+    for edge in (*before.bounds, *after.bounds):
+        candidates |= {Version(*edge.release), Version(edge.major, edge.minor, edge.patch + 1), _just_below(edge)}
     return min((version for version in candidates if version in before and version not in after), default=None)
+
+
+def _just_below(version: Version) -> Version:
+    if version.patch:
+        return Version(version.major, version.minor, version.patch - 1)
+    if version.minor:
+        return Version(version.major, version.minor - 1, 10**9)
+    return Version(max(version.major - 1, 0), 10**9, 10**9)
 
 
 def _requires(old: Any, new: Any) -> Iterator[Finding]:

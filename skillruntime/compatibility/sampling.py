@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain, islice, product
 from math import ceil, floor
 from typing import Any
 
@@ -16,25 +16,19 @@ from skillruntime.contract.migration.value_conversions import exact_number
 __all__ = ["samples"]
 
 _FORMATS = {
-    "date": ("2024-11-20",),
-    "date-time": ("2024-11-20T12:00:00Z",),
-    "time": ("12:00:00Z",),
-    "duration": ("P1D",),
-    "email": ("ann@example.org",),
-    "idn-email": ("ann@example.org",),
-    "hostname": ("example.org",),
-    "idn-hostname": ("example.org",),
-    "ipv4": ("192.0.2.1",),
-    "ipv6": ("2001:db8::1",),
-    "uri": ("https://example.org/", "urn:a:b"),
-    "uri-reference": ("/a", "https://example.org/"),
-    "iri": ("https://example.org/",),
-    "iri-reference": ("/a",),
-    "uri-template": ("/a/{b}",),
-    "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
-    "json-pointer": ("/a",),
-    "relative-json-pointer": ("0/a",),
-    "regex": ("a+",),
+    "date": "2024-11-20",
+    "date-time": "2024-11-20T12:00:00Z",
+    "time": "12:00:00Z",
+    "duration": "P1D",
+    "email": "ann@example.org",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.org/",
+    "uri-reference": "/a",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+    "json-pointer": "/a",
+    "regex": "a+",
 }
 _TEXTS = ("a", "", "A", "ab", "a b", "0", "-", "1.5", "_", "é", "a" * 10, "/", ".", "A1", "z" * 40, " ")
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
@@ -120,34 +114,38 @@ def _guessed(schema: dict[str, Any]) -> tuple[str, ...]:
 
 def _merged(left: Any, right: Any) -> Any:
     """Return one schema for both, as near as a sample needs."""
+    if left is False or right is False:
+        return False
     if not isinstance(left, dict) or not isinstance(right, dict):
-        if left is False or right is False:
-            return False
         return left if isinstance(left, dict) else right
     found = dict(left)
     for keyword, value in right.items():
-        mine: Any = found.get(keyword)
-        if keyword not in found or mine is True:
+        if keyword in found and found[keyword] is not True:
+            found[keyword] = _both(keyword, found[keyword], value)
+        else:
             found[keyword] = value
-        elif keyword == "required":
-            found[keyword] = list(dict.fromkeys([*mine, *value]))
-        elif keyword in ("properties", "patternProperties"):
-            both = {name: _merged(mine[name], value[name]) for name in mine.keys() & value.keys() if mine[name]}
-            found[keyword] = {**mine, **value, **both}
-        elif keyword == "allOf":
-            found[keyword] = [*mine, *value]
-        elif keyword in BRANCHES:  # one of these and one of those
-            both_ways = ((one, other) for one in mine for other in value if isinstance(one, dict))
-            found[keyword] = [_merged(*pair) for pair in islice(both_ways, _BRANCHES)]
-        elif keyword.startswith(("min", "exclusiveMin")):
-            found[keyword] = max(mine, value)
-        elif keyword.startswith(("max", "exclusiveMax")):
-            found[keyword] = min(mine, value)
-        elif keyword in ("enum", "type") and isinstance(mine, list) and isinstance(value, list):
-            found[keyword] = [item for item in mine if item in value]
-        elif keyword == "type" and isinstance(mine, str) != isinstance(value, str):
-            found[keyword] = mine if isinstance(mine, str) else value
     return found
+
+
+def _both(keyword: str, mine: Any, value: Any) -> Any:
+    """Return what *keyword* asks that has the value *mine* in one schema and *value* in another."""
+    if keyword in ("required", "allOf"):
+        return [*mine, *(item for item in value if item not in mine)]
+    if keyword in ("properties", "patternProperties"):
+        shared = {name: _merged(mine[name], value[name]) for name in mine.keys() & value.keys()}
+        return {**mine, **value, **shared}
+    if keyword in BRANCHES:  # one of these and one of those
+        pairs = islice(product(mine, value), _BRANCHES)
+        return [_merged(*pair) for pair in pairs]
+    if keyword.startswith(("min", "exclusiveMin")):
+        return max(mine, value)
+    if keyword.startswith(("max", "exclusiveMax")):
+        return min(mine, value)
+    if keyword in ("enum", "type"):
+        others = value if isinstance(value, list) else [value]
+        both = [item for item in (mine if isinstance(mine, list) else [mine]) if item in others]
+        return both or mine
+    return mine
 
 
 def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
@@ -156,7 +154,8 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
         return
     if "pattern" in schema:
         yield from _matching(schema["pattern"], low, high)
-    yield from _FORMATS.get(schema.get("format", ""), ())
+    if schema.get("format") in _FORMATS:
+        yield _FORMATS[schema["format"]]
     for text in _TEXTS:
         if low <= len(text) and (high is None or len(text) <= high):
             yield text
@@ -165,26 +164,40 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
         yield "a" * high
 
 
-def _integers(schema: dict[str, Any], _: int) -> Iterator[int]:
-    low, high, step = _bounds(schema)
-    # Multiples of a fraction are drawn by `_numbers`; here any integer is tried.
-    if step.denominator != 1:
-        step = Fraction(1)
-    first = None if low is None else ceil(low / step) * step
-    last = None if high is None else floor(high / step) * step
-    for value in (first, last, 0, step, -step, (first or 0) + step, (last or 0) - step):
-        if value is not None and (first is None or value >= first) and (last is None or value <= last):
-            yield int(value)
-
-
-def _bounds(schema: dict[str, Any]) -> tuple[Fraction | None, Fraction | None, Fraction]:
-    """Return the lowest and the highest integer, and the step: exact, as a float overflows on a long integer."""
+def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
+    """Yield numbers at, next to and between the bounds, exactly: a float overflows on a long integer."""
+    is_integer = schema.get("type") == "integer"
     low, high, above, below, step = _limits(schema)
-    if above is not None:
-        low = max(Fraction(floor(above) + 1), low if low is not None else above)
-    if below is not None:
-        high = min(Fraction(ceil(below) - 1), high if high is not None else below)
-    return low, high, step or Fraction(1)
+    bottom = max((bound for bound in (low, above) if bound is not None), default=None)
+    top = min((bound for bound in (high, below) if bound is not None), default=None)
+    unit = step or Fraction(1)
+    tried: list[Fraction | None] = [low, high, Fraction(0), unit, -unit]
+    if bottom is not None:
+        first = ceil(bottom / unit) * unit
+        tried += [first, first + unit, bottom + Fraction(1, 2)]
+    if top is not None:
+        last = floor(top / unit) * unit
+        tried += [last, last - unit, top - Fraction(1, 2)]
+    if bottom is not None and top is not None:
+        tried.append((bottom + top) / 2)
+    tried += [Fraction(1), Fraction(-1), Fraction(1, 2)]
+    # Those within the bounds first; some that are not may fit, where bounds and steps contradict each other.
+    tried.sort(key=lambda value: value is None or not _is_between(value, low, high, above, below))
+    for value in tried:
+        if value is None or abs(value) >= _GREATEST_FLOAT:
+            continue
+        if value.denominator == 1:
+            yield int(value)
+        elif not is_integer:
+            yield float(value)
+
+
+def _is_between(
+    value: Fraction, low: Fraction | None, high: Fraction | None, above: Fraction | None, below: Fraction | None
+) -> bool:
+    if (low is not None and value < low) or (high is not None and value > high):
+        return False
+    return (above is None or value > above) and (below is None or value < below)
 
 
 def _limits(schema: dict[str, Any]) -> list[Fraction | None]:
@@ -192,95 +205,67 @@ def _limits(schema: dict[str, Any]) -> list[Fraction | None]:
     return [exact_number(schema[word]) if word in schema else None for word in words]
 
 
-def _numbers(schema: dict[str, Any], depth: int) -> Iterator[float]:
-    yield from _integers(schema, depth)
-    low, high, above, below, step = _limits(schema)
-    bottom = low if low is not None else above
-    top = high if high is not None else below
-    half = Fraction(1, 2)
-    tried: list[Fraction | None] = []
-    if step is not None:
-        tried += [step, -step, step * ceil((bottom or 0) / step)]
-    tried += [(bottom + top) / 2] if bottom is not None and top is not None else []
-    tried += [low, high, None if bottom is None else bottom + half, None if top is None else top - half, half]
-    for value in tried:
-        if value is not None and abs(value) < _GREATEST_FLOAT:
-            yield int(value) if value.denominator == 1 else float(value)
-
-
 def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
-    low, high = schema.get("minItems", 0), schema.get("maxItems")
+    low, high = schema.get("minItems", 0), schema.get("maxItems", _MOST_ITEMS)
     if low > _MOST_ITEMS:
         return
-    prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
-    firsts = [samples(item, 3) if depth < _DEPTH else [] for item in prefix]
-    inner = list(islice(_values(rest, depth + 1), 6)) if rest is not False else []
+    inner = list(islice(_values(schema.get("items", True), depth + 1), 6))
     wanted = list(islice(_values(schema["contains"], depth + 1), 3)) if "contains" in schema else []
-    base = [found[0] for found in firsts if found] + wanted[: schema.get("minContains", 1)]
-    lengths = dict.fromkeys(
-        [low, max(low, 1), high if high is not None and high < _MOST_ITEMS else low + 1, len(base), low + 1]
-    )
-    for length in lengths:
-        if length > _MOST_ITEMS or (high is not None and length > high):
-            continue
-        items = base[:length]
-        distinct = [value for value in inner if value not in items]
-        if not inner and len(items) < length:
-            continue
-        for index in range(length - len(items)):
-            items.append(distinct[index] if index < len(distinct) else _another(inner, index, schema))
-        yield items
+    firsts = [next(_values(item, depth + 1), None) for item in schema.get("prefixItems", ())]
+    base = firsts + wanted[:1] * schema.get("minContains", 1)
+    for length in dict.fromkeys([low, max(low, 1), len(base), low + 1, min(high, low + 3)]):
+        if length <= high and (inner or length <= len(base)):
+            yield [*base[:length], *_several(inner, length - len(base), schema)]
     if wanted:
-        yield [wanted[0]] * (min(schema.get("maxContains", 2), _MOST_ITEMS) + 1)
-        yield [wanted[0]] * 3
-    for value in inner[1:]:
-        yield [value] * max(low, 1) if not schema.get("uniqueItems") else [value]
-    for value in inner[:3]:
-        yield from ([*base, *[value] * count] for count in (1, 2, 3))
+        yield wanted[:1] * (min(schema.get("maxContains", 2), _MOST_ITEMS) + 1)
+    for value in inner:
+        yield [*base, value]
+        yield [value] * max(low, 2)
 
 
-def _another(inner: list[Any], index: int, schema: dict[str, Any]) -> Any:
+def _several(inner: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
+    """Return *number* items; where each must be unique, those after the known ones are made longer or larger."""
     if not schema.get("uniqueItems"):
-        return inner[0]
-    last = inner[-1] if inner else 0
-    return last + "a" * index if isinstance(last, str) else last + index if isinstance(last, int) else last
+        return inner[:1] * number
+    items = inner[: max(number, 0)]
+    for index in range(len(items), number):
+        last = inner[-1]
+        if isinstance(last, str):
+            items.append(last + "a" * index)
+        else:
+            items.append(last + index if isinstance(last, int) else last)
+    return items
 
 
 def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    base: dict[str, Any] = {}
-    for name in required:
-        value = next(_values(properties.get(name, schema.get("additionalProperties", True)), depth + 1), None)
-        base[name] = value
-    names = schema.get("propertyNames", {})
-    free = [name for name in (names.get("enum", []) if isinstance(names, dict) else []) if name not in base]
-    for name in (*properties, *free, *(f"key{index}" for index in range(min(schema.get("minProperties", 0), 50)))):
-        if len(base) >= schema.get("minProperties", 0):
-            break
-        if name not in base:
-            fill = next(_values(properties.get(name, schema.get("additionalProperties", True)), depth + 1), None)
-            base[name] = fill
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    names = schema.get("propertyNames", True)
+
+    def a_value(name: str) -> Any:
+        return next(_values(properties.get(name, others), depth + 1), None)
+
+    base = {name: a_value(name) for name in schema.get("required", ())}
+    allowed = samples({"type": "string", **names}, 6) if isinstance(names, dict) and names else []
+    for name in (*properties, *allowed, *(f"key{index}" for index in range(min(schema.get("minProperties", 0), 50)))):
+        if len(base) < schema.get("minProperties", 0):
+            base.setdefault(name, a_value(name))
     yield base
     for pattern, child in schema.get("patternProperties", {}).items():
         for name in islice(_matching(pattern, 0, None), 2):
             yield from ({**base, name: value} for value in islice(_values(child, depth + 1), 4))
-    if isinstance(names, dict) and names:
-        yield from ({**base, name: None} for name in samples({"type": "string", **names}, 6))
+    yield from ({**base, name: None} for name in allowed)
     for name, child in properties.items():
-        for value in islice(_values(child, depth + 1), 4 if name in required else 2):
-            yield {**base, name: value}
-    if schema.get("additionalProperties", True) is not False:
-        for value in islice(_values(schema.get("additionalProperties", True), depth + 1), 2):
-            yield {**base, "another": value}
+        yield from ({**base, name: value} for value in islice(_values(child, depth + 1), 4 if name in base else 2))
+    if others is not False:
+        yield from ({**base, "another": value} for value in islice(_values(others, depth + 1), 2))
     # One object with every member: constraints between members often need several at once.
     if depth < _DEPTH - 2 and properties:
-        everything = {name: next(_values(child, depth + 1), None) for name, child in properties.items() if child}
-        yield {**everything, **base}
+        yield {**{name: a_value(name) for name, child in properties.items() if child}, **base}
 
 
 _OF_TYPE: dict[str, Any] = {
     "string": _strings,
-    "integer": _integers,
+    "integer": _numbers,
     "number": _numbers,
     "boolean": lambda schema, depth: iter((True, False)),
     "null": lambda schema, depth: iter((None,)),

@@ -18,7 +18,9 @@ _CHOICES = re.compile(
     r"(?i)(?:one of|either|choose from|options?|values?|possible|supported|formats?)\b[^.:;(]{0,20}[:(]?\s*"
     rf"((?:{_WORD}\s*(?:,\s*(?:or\s+)?|/|\||\s+or\s+)){{1,11}}{_WORD})"
 )
-_BARE_CHOICES = re.compile(rf"^\W{{0,9}}((?:{_WORD}\s*(?:,\s*(?:or\s+)?|\||\s+or\s+)){{1,11}}{_WORD})\W{{0,9}}$")
+_BARE_CHOICES = re.compile(
+    rf"^\W{{0,9}}((?:{_WORD}\s*+(?:,\s*+(?:or\s++)?|\||(?<=\s)or\s++)){{1,11}}{_WORD})\W{{0,9}}$"
+)
 
 
 def lint_contract(document: Mapping[str, Any], *, path: str) -> list[Diagnostic]:

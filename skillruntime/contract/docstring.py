@@ -16,7 +16,7 @@ def documented(text: str) -> tuple[str, dict[str, str]]:
     summary = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
     described = {match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)}
     if section := re.search(
-        r"^(?:Args|Arguments|Parameters)(?::|\n-{3,})[^\n]*\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)", text, re.MULTILINE
+        r"^(?:Args|Arguments|Parameters)(?::|\n---)[^\n]*+\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)", text, re.MULTILINE
     ):
         # Google's style indents the section, NumPy's underlines its heading with dashes.
         pattern = _NUMPY if "---" in section[0] else _GOOGLE

@@ -358,7 +358,7 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
     return f"Send {wanted}" if wanted else None
 
 
-_SIGNS = re.compile(r"[\s+_\u2212-]+(?=\d)")
+_SIGNS = re.compile(r"(?<![\s+_\u2212-])[\s+_\u2212-]++(?=\d)")
 
 
 def _distinct(options: list[Any]) -> list[str]:

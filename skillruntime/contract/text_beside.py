@@ -16,7 +16,7 @@ __all__ = ["beside_fault", "called_name"]
 # Words that may say that the object is not to be used; in the last sentence before it, the call is refused.
 _NEGATION = re.compile(
     r"\b(?:not|never|cannot|dont|doesnt|wont|cant|without|avoid|refuse|no need|instead\s+of|rather\s+than)\b"
-    r"|n['\u2019]t\b|\b(?:no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b",
+    r"|n['\u2019]t\b|\b(?:no(?!\s+problem)(?=\s++\w++\s*+:?\s*+$))\b",
     re.IGNORECASE,
 )
 # Other languages' negations, wherever they are: their sentences are not taken apart.
@@ -233,7 +233,7 @@ _ENDED = re.compile(
 )
 _NOT_RIGHT = re.compile(
     r"(?:\bnot|n['\u2019]t(?:\s+be)?)\s+(?:really\s+|actually\s+)?(?:this|that\b(?!\s+\w)|correct|right|valid|needed|necessary|required"
-    r"|ok(?:ay)?|ready|final|allowed|to\s+be\s+(?:used|called|run|sent)|what\b|meant|a\s+(?:real|valid)?\s*call|the\s+(?:call|right|correct))\b"
+    r"|ok(?:ay)?|ready|final|allowed|to\s+be\s+(?:used|called|run|sent)|what\b|meant|a\s++(?:(?:real|valid)\s*+)?call|the\s+(?:call|right|correct))\b"
     r"|\bno\s+longer\b|\bavoid\s+(?:this|calling|using|running)\b|\binstead\s+of\s+(?:this|calling|using)\b",
     re.IGNORECASE,
 )

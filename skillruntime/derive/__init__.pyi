@@ -8,4 +8,3 @@ from skillruntime.derive.derivation import derive as derive
 from skillruntime.derive.documented_calls import DocumentedCall as DocumentedCall
 from skillruntime.derive.documented_calls import find_documented_calls as find_documented_calls
 from skillruntime.derive.draft import draft_contracts as draft_contracts
-from skillruntime.derive.interpreter.state import Neighbours as Neighbours

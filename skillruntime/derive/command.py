@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from skillruntime.derive.command_line import ABSENT, Parser, Takes
 
-__all__ = ["TEXT", "Argument", "Command", "Unread", "ValueType"]
+__all__ = ["TEXT", "Argument", "Command", "Reading", "Unread", "ValueType"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class Argument:
     choices: tuple[tuple[Any, str], ...] = ()
     bare: bool = False
     group: int | None = None
+    has_hidden_default: bool = False
+    """Whether the script has a default for it that cannot be declared."""
 
     @property
     def shown(self) -> str:
@@ -88,6 +90,14 @@ class Command:
     files: str = ""
     unread: list[Unread] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    handler: str = ""
+    """The function of the script that does the work of this command, where it is named."""
+
+    def all_commands(self) -> Iterator[Command]:
+        """Yield the commands below this one."""
+        for each in self.commands.values():
+            yield each
+            yield from each.all_commands()
 
     def all_unread(self) -> list[Unread]:
         """Return what stayed unread here and in the commands below."""
@@ -97,3 +107,12 @@ class Command:
         """Return the notes of this and of the commands below, each once."""
         notes = [*self.notes, *(note for command in self.commands.values() for note in command.all_notes())]
         return list(dict.fromkeys(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A command, the framework it was declared with, and how sure the reading is."""
+
+    command: Command
+    framework: str
+    confidence: Literal["high", "medium", "low"] = "high"

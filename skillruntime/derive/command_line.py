@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
@@ -18,9 +18,7 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
-Parser = Literal[
-    "argparse", "optparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs", "minimist"
-]
+Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """The default of a parameter that has none: ``None`` is one."""
@@ -34,8 +32,9 @@ TOTAL_LIMIT = 1_000_000
 COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
-# These take the word after a flag as its value even if it starts with a dash; argparse, parseArgs and yargs do not.
-_NEXT_WORD_IS_THE_VALUE = ("optparse", "click", "getopts", "words", "places", "commander")
+_BY_HAND = ("getopts", "words", "places")
+# These take the word after a flag as its value even if it starts with a dash; argparse and parseArgs do not.
+_NEXT_WORD_IS_THE_VALUE = ("click", "commander", *_BY_HAND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,8 @@ class Parameter:
     the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words that are
     left, flags or not, as argparse's REMAINDER); ``"count"`` (the flag as often as the number says); ``"one_of"``
     (``choices`` pairs each value with the flag that means it). ``repeat``: the flag is given once per item.
-    ``encode`` says how a value is written: ``"text"``, ``"json"``, ``"python"`` (a literal), ``{"join": ","}``, or
-    ``{"words": [[true, "yes"], [false, "no"]]}``. A value that equals ``default`` is left out: the script knows it.
+    ``encode`` says how a value is written: ``"text"``, ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``.
+    A value that equals ``default`` is left out: the script knows it.
     """
 
     name: str
@@ -63,30 +62,24 @@ class Parameter:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Parameter:
         """Return the parameter that *document* writes; raises `InvalidSkillError`."""
-        known = {"name", "flag", "takes", "off_flag", "length", "repeat", "encode", "choices", "default"}
+        known = {each.name for each in fields(cls)}
         if not isinstance(document, Mapping) or not isinstance(document.get("name"), str) or set(document) - known:
             raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is not a parameter")
-        values = dict(document)
-        if values.get("takes", "value") not in get_args(Takes):
-            raise InvalidSkillError(f"run.command_line: takes is {values['takes']!r}, not one of {get_args(Takes)}")
-        values["choices"] = tuple((value, flag) for value, flag in values.get("choices", ()))
-        return cls(**values)
+        if document.get("takes", "value") not in get_args(Takes):
+            raise InvalidSkillError(f"run.command_line: takes is {document['takes']!r}, not one of {get_args(Takes)}")
+        return cls(**{**document, "choices": tuple((value, flag) for value, flag in document.get("choices", ()))})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as a JSON object, without what it leaves unsaid."""
-        document: dict[str, Any] = {"name": self.name}
-        for key, unsaid in (("flag", None), ("takes", "value"), ("off_flag", None), ("length", None)):
-            if getattr(self, key) != unsaid:
-                document[key] = getattr(self, key)
-        if self.repeat:
-            document["repeat"] = True
-        if self.encode != "text":
-            document["encode"] = self.encode
-        if self.choices:
-            document["choices"] = [list(pair) for pair in self.choices]
-        if self.default is not ABSENT:
-            document["default"] = self.default
-        return document
+        document = {each.name: getattr(self, each.name) for each in fields(self)}
+        document["choices"] = [list(pair) for pair in self.choices] or ()
+        # ``False`` is a default, and equals what is unsaid of another field.
+        unsaid = {each.name: each.default for each in fields(self) if each.name != "default"} | {"default": ABSENT}
+        return {
+            name: value
+            for name, value in document.items()
+            if value is not unsaid[name] and (name == "default" or value != unsaid[name])
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +131,10 @@ class CommandLine:
             document["files"] = self.files
         return document
 
+    def is_flag(self, word: str) -> bool:
+        """Whether *word* looks like a flag to the parser."""
+        return len(word) > 1 and word[0] in self.prefixes
+
 
 def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
     """Return the command-line words for *arguments*, which must fit the contract.
@@ -150,7 +147,7 @@ def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str
         SkillInputError: a value cannot be said to this parser; one error per parameter.
     """
     faults: list[SkillError] = []
-    words = list(_words(command_line, arguments, faults))
+    words = _words(command_line, arguments, faults)
     if sum(len(word) for word in words) > TOTAL_LIMIT and not faults:
         faults.append(_fault("", f"the arguments are longer than {TOTAL_LIMIT:,} characters together", None))
     if faults:
@@ -162,76 +159,79 @@ class _UnsayableError(ValueError):
     """A value that the parser would read as something else."""
 
 
-def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> Iterator[str]:
+_Place = tuple[Parameter, list[str] | None]
+
+
+def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> list[str]:
     options: list[tuple[bool, list[str]]] = []
-    places: list[tuple[Parameter, list[str] | None]] = []
+    places: list[_Place] = []
     rest: list[str] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
         try:
             if parameter.flag is None and parameter.takes != "one_of":
                 places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
+            elif value is None or _is_default(value, parameter):
+                continue
             elif parameter.takes == "rest":
-                rest += [parameter.flag or "", *_place(parameter, value)] if value is not None else []
-            elif value is not None and not _is_default(value, parameter):
+                rest += [parameter.flag or "", *_place(parameter, value)]
+            else:
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
             faults.append(_fault(parameter.name, str(error), value))
-    # A flag that takes as many words as follow goes first: the next flag ends its words. Some say nothing at all.
+    # A flag that takes as many words as follow goes first: the next flag ends its words.
     # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
-    options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
-    if rest:
-        yield from _before_the_rest(line, options, places, rest, faults)
-        return
-    # Such a script reads positions: flags are looked for among the words, so they follow them.
-    if line.parser == "places":
-        yield from _in_place(places, faults)
-        places = []
-    for _, words in options:
-        yield from words
-    open_ended = bool(options) and options[-1][0]
+    options.sort(key=lambda option: not option[0])
+    said = [word for _, words in options for word in words]
+    is_open = any(words for _, words in options) and [ends for ends, words in options if words][-1]
     positionals = _in_place(places, faults)
-    given_words = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
-    if line.parser != "words" and positionals:
-        if given_words or places[-1][0].takes != "rest":
-            # minimist takes ``true`` behind a switch as its value.
-            if open_ended or line.parser == "minimist" or any(_looks_like_flag(word, line) for word in given_words):
-                yield "--"
-        elif open_ended or _looks_like_flag(positionals[0], line):
-            faults.append(
-                _fault(places[-1][0].name, "its first word would be read as the value of a flag", positionals[0])
-            )
-    yield from positionals
-    read_as_files = [word for word in positionals if line.files and word[:1] and word[0] in line.files]
+    if rest:
+        _refuse_before_the_rest(line, places, positionals, rest, faults)
+        return [*positionals, *said, *rest]
+    # Such a script reads positions: flags are looked for among the words, so they follow them.
+    words = (
+        [*positionals, *said]
+        if line.parser == "places"
+        else [*said, *_separated(line, places, positionals, is_open, faults)]
+    )
     faults += [
-        _fault("", f"a word that starts with {word[0]!r} is read as the name of a file", word) for word in read_as_files
+        _fault("", f"a word that starts with {word[0]!r} is read as the name of a file", word)
+        for word in positionals
+        if word[:1] and word[0] in line.files
     ]
-    if line.chooser and (chosen := arguments.get(line.chooser)) is not None:
-        if open_ended and not positionals:
+    chosen = arguments.get(line.chooser) if line.chooser else None
+    if chosen is not None:
+        if is_open and not positionals:
             name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
             faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
-        yield str(chosen)
-        yield from _words(line.commands[chosen], arguments, faults)
+        words += [str(chosen), *_words(line.commands[chosen], arguments, faults)]
+    return words
 
 
-def _before_the_rest(
-    line: CommandLine,
-    options: list[tuple[bool, list[str]]],
-    places: list[tuple[Parameter, list[str] | None]],
-    rest: list[str],
-    faults: list[SkillError],
-) -> Iterator[str]:
-    """Put everything else before a flag that takes all words that are left; a ``--`` must not precede a flag."""
-    positionals = _in_place(places, faults)
+def _separated(
+    line: CommandLine, places: list[_Place], positionals: list[str], is_open: bool, faults: list[SkillError]
+) -> list[str]:
+    """Return the positional words, behind ``--`` where they could be read as flags or as a flag's values."""
+    if not positionals or line.parser == "words":
+        return positionals
+    given = [word for parameter, words in places if parameter.takes != "rest" for word in words or ()]
+    if given or places[-1][0].takes != "rest":
+        return ["--", *positionals] if is_open or any(map(line.is_flag, given)) else positionals
+    if is_open or line.is_flag(positionals[0]):
+        reason = "its first word would be read as the value of a flag"
+        faults.append(_fault(places[-1][0].name, reason, positionals[0]))
+    return positionals
+
+
+def _refuse_before_the_rest(
+    line: CommandLine, places: list[_Place], positionals: list[str], rest: list[str], faults: list[SkillError]
+) -> None:
+    """Refuse what cannot stand before a flag that takes all words that are left: ``--`` must not precede a flag."""
     name = next(each.name for each in line.parameters if each.flag == rest[0])
     if line.chooser or any(each.takes == "rest" for each, given in places if given):
         faults.append(_fault(name, "it would take all the words that must follow it", None))
-    elif "--" in rest or any(_looks_like_flag(word, line) for word in positionals):
+    elif "--" in rest or any(map(line.is_flag, positionals)):
         faults.append(_fault(name, "next to it, no value may start with a dash", None))
-    yield from positionals
-    for _, words in options:
-        yield from words
-    yield from rest
 
 
 def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, list[str]]:
@@ -241,47 +241,47 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
         case "nothing":
             chosen = flag if value is True else parameter.off_flag
             return False, [chosen] if chosen else []
-        # ``-vvv``: the default is where argparse starts counting.
         case "count":
-            base = parameter.default if isinstance(parameter.default, int) else 0
-            times = int(value) - base
-            if not 0 <= times <= COUNT_LIMIT:
-                # A count below the default cannot be said, one above the limit would be an attack.
-                raise _UnsayableError(f"it is from {base} to {base + COUNT_LIMIT}")
-            return False, [flag] * times
+            return False, [flag] * _times(parameter, value)
         case "one_of":
-            for known, its_flag in parameter.choices:
-                if known == value and type(known) is type(value):
-                    return False, [its_flag]
-            raise _UnsayableError("this value has no flag")
+            return False, [_chosen(parameter, value)]
         case "optional" if value is True:
             return True, [flag]
-        case "values":
-            groups = value if parameter.repeat else [value]
-            _refuse_separator(groups, line.parser)
-            words = []
-            for group in groups:
-                words += [flag, *_values(line, parameter, group)]
-                if len(words) == 2 and len(groups) == 1 and _looks_like_flag(words[1], line):
-                    return False, _attached(line, flag, words[1])
-            return parameter.length is None, words
-        case _:
-            values = value if parameter.repeat else [value]
-            _refuse_separator(values, line.parser)
-            alone = parameter.takes == "optional"
-            return False, [word for item in values for word in _said(line, flag, _text(parameter, item), alone)]
+    items = value if parameter.repeat else [value]
+    _refuse_separator(items, line.parser)
+    if parameter.takes != "values":
+        is_optional = parameter.takes == "optional"
+        return False, [word for item in items for word in _said(line, flag, _text(parameter, item), is_optional)]
+    words: list[str] = []
+    for group in items:
+        values = _values(line, parameter, group)
+        if len(items) == len(values) == 1 and line.is_flag(values[0]):
+            return False, _attached(line, flag, values[0])
+        words += [flag, *values]
+    return parameter.length is None, words
+
+
+def _times(parameter: Parameter, value: Any) -> int:
+    # ``-vvv``: the default is where argparse starts counting. A count above the limit would be an attack.
+    base = parameter.default if isinstance(parameter.default, int) else 0
+    if not base <= int(value) <= base + COUNT_LIMIT:
+        raise _UnsayableError(f"it is from {base} to {base + COUNT_LIMIT}")
+    return int(value) - base
+
+
+def _chosen(parameter: Parameter, value: Any) -> str:
+    for known, flag in parameter.choices:
+        if known == value and type(known) is type(value):
+            return flag
+    raise _UnsayableError("this value has no flag")
 
 
 def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
-    if not isinstance(group, list | tuple):
-        raise _UnsayableError("it is a list")
-    words = [_text(parameter, item) for item in group]
-    if parameter.length is not None and len(words) != parameter.length:
-        raise _UnsayableError(f"it has {parameter.length} items")
+    words = _place(parameter, group)
     # argparse ends a list at the first word that looks like a flag (`_parse_optional`, line 2229).
-    if len(words) > 1 and line.parser not in ("optparse", "click", "words", "places"):
+    if len(words) > 1 and line.parser not in ("click", "words", "places"):
         for word in words:
-            if _looks_like_flag(word, line) and not _is_negative_number(word, line):
+            if line.is_flag(word) and not _is_negative_number(word, line):
                 raise _UnsayableError(f"{word[:40]!r} would be read as a flag")
     return words
 
@@ -290,23 +290,16 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     # ``--env=``: a script that takes its words apart by hand takes flag and value as one word.
     if flag.endswith("="):
         return [flag + text]
-    dashed = _looks_like_flag(text, line)
-    if line.parser in ("getopts", "words", "places") or not (
-        attach or dashed or (line.files and text[:1] in line.files)
-    ):
-        return [flag, text]
+    is_risky = attach or line.is_flag(text) or (text[:1] and text[:1] in line.files)
     # The next word is the value in any case, so a dash is not a reason to attach it.
-    if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
-        return [flag, text]
-    return _attached(line, flag, text)
+    is_next = line.parser in _NEXT_WORD_IS_THE_VALUE and not (attach and line.parser not in _BY_HAND)
+    return [flag, text] if is_next or not is_risky else _attached(line, flag, text)
 
 
 def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
-    """The flag and its value as one word."""
-    # ``--x=5`` or ``-x5``: POSIX attaches to a short flag without a sign.
-    is_long = len(flag) > 2 and flag[0] == flag[1]
+    """The flag and its value as one word: ``--x=5`` or ``-x5``, for POSIX attaches to a short flag without a sign."""
     # argparse splits at the first ``=`` of any flag (line 2246).
-    if is_long or line.parser in ("argparse", "yargs"):
+    if (len(flag) > 2 and flag[0] == flag[1]) or line.parser == "argparse":
         return [f"{flag}={text}"]
     # ``-x`` with an attached empty text is the bare flag.
     if not text:
@@ -316,7 +309,7 @@ def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
 
 def _refuse_separator(values: Any, parser: str) -> None:
     """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is attached to its flag."""
-    pending = list(values) if isinstance(values, list | tuple) else [values]
+    pending = values if isinstance(values, list | tuple) else [values]
     if parser == "argparse" and any(each == "--" or (isinstance(each, list) and "--" in each) for each in pending):
         raise _UnsayableError("it cannot be '--', which ends the flags")
 
@@ -324,46 +317,39 @@ def _refuse_separator(values: Any, parser: str) -> None:
 def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
     if parameter.takes != "rest":
         _refuse_separator(value, parser)
-    if parameter.takes in ("values", "rest"):
-        if not isinstance(value, list | tuple):
-            raise _UnsayableError("it is a list")
-        if parameter.length is not None and len(value) != parameter.length:
-            raise _UnsayableError(f"it has {parameter.length} items")
-        return [_text(parameter, item) for item in value]
-    return [_text(parameter, value)]
+    if parameter.takes not in ("values", "rest"):
+        return [_text(parameter, value)]
+    if not isinstance(value, list | tuple):
+        raise _UnsayableError("it is a list")
+    if parameter.length is not None and len(value) != parameter.length:
+        raise _UnsayableError(f"it has {parameter.length} items")
+    return [_text(parameter, item) for item in value]
 
 
-def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[SkillError]) -> list[str]:
+def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
     """Return the positional words; what was left out before one that was given is filled with its default."""
     # Trailing positionals that say nothing more than the default are left out.
     while places and not _is_needed(*places[-1]):
         places = places[:-1]
     words: list[str] = []
     for index, (parameter, given) in enumerate(places):
-        if given is None and parameter.default is not ABSENT and parameter.default is not None:
+        if given is None and parameter.default not in (ABSENT, None):
             given = _place(parameter, parameter.default)
         if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
-            faults.append(
-                _fault(parameter.name, "it is positional: the arguments after it can be given only with it", None)
-            )
+            reason = "it is positional: the arguments after it can be given only with it"
+            faults.append(_fault(parameter.name, reason, None))
         words += given or []
     return words
 
 
 def _is_needed(parameter: Parameter, given: list[str] | None) -> bool:
-    if not given:
-        return False
     default = parameter.default
-    return default is ABSENT or default is None or given != _place(parameter, default)
+    return bool(given) and (default in (ABSENT, None) or given != _place(parameter, default))
 
 
 def _is_default(value: Any, parameter: Parameter) -> bool:
     # ``True == 1`` in Python, but they are not the same argument.
     return type(value) is type(parameter.default) and bool(value == parameter.default)
-
-
-def _looks_like_flag(word: str, line: CommandLine) -> bool:
-    return len(word) > 1 and word[0] in line.prefixes
 
 
 def _is_negative_number(word: str, line: CommandLine) -> bool:
@@ -376,23 +362,10 @@ def _is_negative_number(word: str, line: CommandLine) -> bool:
 
 
 def _text(parameter: Parameter, value: Any) -> str:
-    match parameter.encode:
-        case "json":
-            text = json.dumps(value, ensure_ascii=False)
-        # ``ast.literal_eval`` reads what ``repr`` writes.
-        case "python":
-            text = repr(value)
-        case {"join": str(separator)}:
-            items = [_plain(item) for item in (value if isinstance(value, list | tuple) else [value])]
-            # The script would split the item in two.
-            if any(separator in item for item in items):
-                raise _UnsayableError(f"an item cannot contain {separator!r}")
-            text = separator.join(items)
-        case {"words": list(pairs)}:
-            written = [word for known, word in pairs if known == value and type(known) is type(value)]
-            text = written[0] if written else _plain(value)
-        case _:
-            text = _plain(value)
+    text = json.dumps(value, ensure_ascii=False) if parameter.encode == "json" else _plain(value)
+    if isinstance(parameter.encode, Mapping):
+        pairs = parameter.encode.get("words", ())
+        text = next((word for known, word in pairs if known == value and type(known) is type(value)), text)
     # The system ends each word at its first NUL (``execve``).
     if "\0" in text:
         raise _UnsayableError("it cannot contain a NUL character")

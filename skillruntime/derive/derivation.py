@@ -18,20 +18,22 @@ from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.call_examples import example_of, with_example_values
-from skillruntime.derive.command import Argument, Command, Unread
+from skillruntime.derive.command import Argument, Command, Reading, Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
-from skillruntime.derive.described import with_descriptions
 from skillruntime.derive.documented_calls import find_documented_calls
-from skillruntime.derive.interpreter.state import Neighbours
+from skillruntime.derive.readers.any_script import ARGS, read_any, words_are_used
+from skillruntime.derive.readers.described import with_descriptions
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
-from skillruntime.derive.readers.reading import Reading
-from skillruntime.derive.readers.shell_script import read_shell
-from skillruntime.derive.usage_line import least_in_usage, usage_text
+from skillruntime.derive.readers.shell_script import NotPlainError, read_shell
+from skillruntime.derive.readers.usage import least_in_usage, usage_text
 
 __all__ = ["Derivation", "derive"]
 
 _log = logging.getLogger("skillruntime.derive")
+
+REMEMBERED = 256
+"""Scripts whose contract is remembered."""
 
 SOURCE_LIMIT = 400_000
 """Characters of a script that is read; a longer one is data, or generated."""
@@ -65,12 +67,10 @@ class Derivation:
         return Contract.from_dict(self.document, name=name)
 
 
-def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
-    """Return the contract of *source*, the script at *path* in its skill; None if it cannot be read.
+def derive(source: str | bytes, *, path: str) -> Derivation | None:
+    """Return the contract of *source*, the script at *path* in its skill; None if it is not a script.
 
-    The source is parsed, never imported or run. *neighbours* returns the source of a module next to a script by its
-    dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such
-    names stay unread. The same source is read once, as long as the modules it was read with are the same too.
+    The source is parsed, never imported or run, and no other file is read. The same source is read once.
 
     >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
     ...                "p.parse_args()", path="scripts/top.py")
@@ -80,96 +80,92 @@ def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = No
     text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    return _remembered.read(text, path, neighbours)
+    key = path, sha256(text.encode("utf-8", "surrogatepass")).digest()
+    with _lock:
+        if key in _known:
+            return _known[key]
+    found = _derive(text, path)
+    with _lock:
+        _known[key] = found
+        if len(_known) > REMEMBERED:
+            _known.popitem(last=False)
+    return found
 
 
-class _Remembered:
-    """What was derived, by script, with the modules next to it that were asked for: none of them may have changed."""
-
-    def __init__(self, most: int = 256) -> None:
-        self._known: OrderedDict[tuple[str, bool, bytes], tuple[dict[str, bytes], Derivation | None]] = OrderedDict()
-        self._lock = Lock()
-        self._most = most
-
-    def read(self, text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
-        """Return what was derived before from the same sources, or derive it."""
-        key = (path, neighbours is None, _digest(text))
-        with self._lock:
-            known = self._known.get(key)
-        if known is not None and all(_digest(_asked(neighbours, name)) == was for name, was in known[0].items()):
-            return known[1]
-        asked: dict[str, bytes] = {}
-
-        def noted(name: str) -> str | None:
-            source = _asked(neighbours, name)
-            asked[name] = _digest(source)
-            return source
-
-        found = _derive(text, path, None if neighbours is None else noted)
-        with self._lock:
-            self._known[key] = (asked, found)
-            self._known.move_to_end(key)
-            if len(self._known) > self._most:
-                self._known.popitem(last=False)
-        return found
+_known: OrderedDict[tuple[str, bytes], Derivation | None] = OrderedDict()
+_lock = Lock()
 
 
-def _asked(neighbours: Neighbours | None, name: str) -> str | None:
-    return None if neighbours is None else neighbours(name)
-
-
-def _digest(text: str | None) -> bytes:
-    return b"" if text is None else sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-_remembered = _Remembered()
-
-
-def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
-    # A file without a suffix names its interpreter in the first line.
-    read = _READERS.get(posixpath.splitext(path)[1].lower()) or _by_first_line(text)
+def _derive(text: str, path: str) -> Derivation | None:
+    kind = _kind(text, path)
     try:
-        reading = None if read is None else read(text, neighbours)
+        reading = _READERS[kind](text) if kind in _READERS else None
     except RecursionError:
         _log.info("%s is nested too deeply to be read", path)
         return None
-    return None if reading is None else _with_own_examples(_to_derivation(_with_all_words(reading, text), path), text)
-
-
-def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | None] | None:
-    first = text.partition("\n")[0]
-    if not first.startswith("#!"):
+    if reading is None:
         return None
-    return next((_READERS[suffix] for name, suffix in _INTERPRETERS if name in first), None)
+    return _with_own_examples(_to_derivation(_completed(reading, text, path), path), text)
 
 
-def _with_all_words(reading: Reading, source: str) -> Reading:
-    """Return *reading*, or one list of words with the script's usage as its description, where no call would work.
+def _kind(text: str, path: str) -> str:
+    """Return the language of the script; a file without a suffix names its interpreter in the first line."""
+    suffix = posixpath.splitext(path)[1].lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    first = text[:200].partition("\n")[0]
+    if not first.startswith("#!"):
+        return ""
+    return next((kind for name, kind in _INTERPRETERS if name in first), "other")
+
+
+def _read_shell(text: str) -> Reading | None:
+    try:
+        return read_shell(text)
+    except NotPlainError as error:
+        return read_any(text, "shell", str(error))
+
+
+def _read_node(text: str) -> Reading | None:
+    # The output of a bundler has few lines, and long ones: it declares nothing that is still recognisable.
+    if len(text) > 20_000 and len(text) > 300 * (text.count("\n") + 1):
+        return None
+    if (reading := read_node(text)) is not None:
+        return reading
+    if words_are_used(text, "process.argv"):
+        return read_any(text, "process.argv")
+    return Reading(Command("words"), "none", "medium") if text.startswith("#!") else None
+
+
+def _read_other(text: str) -> Reading | None:
+    if words_are_used(text, "other"):
+        return read_any(text, "other")
+    return Reading(Command("words"), "none", "low") if text.startswith("#!") else None
+
+
+def _completed(reading: Reading, source: str, path: str) -> Reading:
+    """Return *reading* with descriptions, and with one list of words where no call would work otherwise.
 
     A closed object without parameters says that the script takes nothing. Where nothing was read, or not what every
     call needs, that is false, and a model that sends the right words would be refused for it.
     """
     command = reading.command
-    # Parsers declare their help; only these have none.
-    if reading.framework in _WORD_BY_WORD:
-        command = with_descriptions(command, source)
-        reading = replace(reading, command=command)
-    unread = command.unread
-    # One unknown position makes all others uncertain.
-    positions_unknown = reading.framework in _WORD_BY_WORD and any(each.argument == "arguments" for each in unread)
+    name = posixpath.basename(path)
+    unread = command.all_unread()
     # A closed object without members would refuse every word.
     nothing_read = bool(unread) and not command.arguments and not command.commands
-    if reading.schema is not None or not (positions_unknown or nothing_read or any(each.is_needed for each in unread)):
-        return reading
-    usage = usage_text(source)
-    text = "The words of the command line, one item each, without the script's name." + (f" {usage}" if usage else "")
-    # Some scripts do something without a word; of those that do not, the smallest number is known at times.
-    least = max(command.least_words, least_in_usage(source))
-    words = Argument("args", (), "values", required=least > 0, description=text, least=least)
-    notes = [*command.notes, "its command line could not be read: the items of args are passed on as they are"]
-    return Reading(
-        Command("places", command.description, [words], unread=unread, notes=notes), reading.framework, "low"
-    )
+    if nothing_read or any(each.is_needed for each in unread):
+        least = least_in_usage(source)
+        words = Argument("args", takes="values", required=least > 0, description=ARGS, least=least)
+        command = Command("places", command.description, [words], unread=unread, notes=command.notes)
+        reading = Reading(command, reading.framework, "low")
+    # Parsers declare their help; the others only have their texts.
+    is_by_hand = command.parser in ("words", "places", "getopts", "parseArgs")
+    if is_by_hand or not command.description:
+        command = with_descriptions(command, source)
+    usage = usage_text(source, name) if is_by_hand or not command.description else ""
+    described = " ".join(each for each in (command.description, usage) if each) or f"Runs {name}"
+    return replace(reading, command=replace(command, description=described))
 
 
 def _to_derivation(reading: Reading, path: str) -> Derivation:
@@ -185,10 +181,8 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
         derived["notes"] = list(notes)
     title = posixpath.splitext(posixpath.basename(path))[0]
     document: dict[str, Any] = {"title": title, "description": command.description}
-    document["input"] = reading.schema if reading.schema is not None else to_input_schema(command)
-    document["run"] = {"script": path}
-    if reading.schema is None:
-        document["run"]["command_line"] = to_command_line(command).to_dict()
+    document["input"] = to_input_schema(command)
+    document["run"] = {"script": path, "command_line": to_command_line(command).to_dict()}
     document["derived"] = derived
     return Derivation(document, reading.framework, confidence, unread, notes, dict(_flags_of(command)))
 
@@ -226,11 +220,18 @@ _BEFORE_CALL = re.compile(
     r"""(?:(?i:examples?|e\.g\.|usage|run)\s*:?\s*)?[$`]*\s*"""
 )
 _WORD_BY_WORD = ("sys.argv", "shell", "process.argv")
-"""Kinds of scripts that read positions: without all of them, none is certain."""
+"""Kinds of scripts whose comments show how they are called."""
 
-_READERS: dict[str, Callable[[str, Neighbours | None], Reading | None]] = {
-    **dict.fromkeys((".py", ".pyw"), read_python),
-    **dict.fromkeys((".sh", ".bash", ".zsh"), read_shell),
-    **dict.fromkeys((".js", ".mjs", ".cjs"), read_node),
+_READERS: dict[str, Callable[[str], Reading | None]] = {
+    "python": read_python,
+    "shell": _read_shell,
+    "node": _read_node,
+    "other": _read_other,
 }
-_INTERPRETERS = (("python", ".py"), ("bash", ".sh"), ("/sh", ".sh"), ("zsh", ".sh"), ("node", ".js"))
+_SUFFIXES = {
+    **dict.fromkeys((".py", ".pyw"), "python"),
+    **dict.fromkeys((".sh", ".bash", ".zsh"), "shell"),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), "node"),
+    **dict.fromkeys((".rb", ".pl"), "other"),
+}
+_INTERPRETERS = (("python", "python"), ("bash", "shell"), ("/sh", "shell"), ("zsh", "shell"), ("node", "node"))

@@ -11,7 +11,7 @@ from typing import Any
 from skillruntime.derive.command import Command
 from skillruntime.derive.contract_document import to_input_schema
 from skillruntime.derive.derivation import Derivation
-from skillruntime.derive.usage_line import read_usage
+from skillruntime.derive.readers.usage import read_usage
 
 __all__ = ["draft_contracts", "schema_from_frontmatter", "tool_name"]
 

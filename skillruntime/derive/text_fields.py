@@ -1,4 +1,4 @@
-"""The words of a script about itself, made fit for a schema: help texts and descriptions, on one line."""
+"""The words of a script about itself, made fit for a schema: names, help texts and descriptions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import inspect
 import re
 from typing import Any
 
-from skillruntime.derive.interpreter.values import UNKNOWN, EnumMember, is_constant
-
-__all__ = ["expanded", "first_paragraph", "flattened"]
+__all__ = ["expanded", "first_paragraph", "flattened", "plain_name"]
 
 DESCRIPTION_LIMIT = 600
 HELP_LIMIT = 500
+
+
+def plain_name(name: str) -> str:
+    """Return *name* as a parameter's name that every provider accepts.
+
+    >>> plain_name("--dry-run")
+    'dry_run'
+    """
+    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "argument"
 
 
 def flattened(text: Any, limit: int = HELP_LIMIT) -> str:
@@ -34,7 +41,7 @@ def first_paragraph(text: Any) -> str:
     """
     if not isinstance(text, str):
         return ""
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text).strip()):
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text[:20_000]).strip()):
         lines = [line for line in paragraph.splitlines() if not re.match(r"\s*[-=~*#]{3,}\s*$", line)]
         # A paragraph of usage or options is not a description.
         if lines and not re.match(r"(?i)\s*(usage|examples?|options|arguments|args)\s*:", lines[0]):
@@ -49,17 +56,11 @@ def expanded(text: Any, default: Any, dest: str) -> str:
     'Limit (default: 3), 5% off'
     """
     line = flattened(text)
-    if "%" not in line:
-        return line
-    known = "its own" if default is UNKNOWN or not is_constant(default) else default
-    if isinstance(known, EnumMember):
-        known = known.value
-    values = {"default": known, "dest": dest, "metavar": dest.upper()}
+    is_plain = isinstance(default, str | int | float | list | tuple | None)
+    values = {"default": default if is_plain else "its own", "dest": dest, "metavar": dest.upper()}
 
     def fill(match: re.Match[str]) -> str:
         # argparse formats a help text with the ``%`` operator (`_expand_help`, line 629).
-        if match[0] == "%%":
-            return "%"
-        return str(values.get(match[1], "")) if match[1] in values else ""
+        return "%" if match[0] == "%%" else str(values.get(match[1], ""))
 
     return " ".join(re.sub(r"%%|%\((\w+)\)[sdrf]", fill, line).split())

@@ -51,7 +51,7 @@ from skillruntime.remote.protocol import (
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode, shortened
-from skillruntime.runtime.reported_status import read_reported
+from skillruntime.runtime.error_responses import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
 from skillruntime.runtime.runtime import SkillRuntime
 

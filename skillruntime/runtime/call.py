@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,10 +17,11 @@ from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import CallContext, Runner
 from skillruntime.runtime.skill_copy import SkillCopy
-from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Accepted, Contract
+    from skillruntime.runtime.own_directory import CallFiles
     from skillruntime.runtime.scripts import ScriptRunner
     from skillruntime.runtime.session import SkillSession
 
@@ -159,12 +160,17 @@ def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
 class WatchedWorkspace:
     """The workspace as one call sees it: files are compared from the moment the call first opens it."""
 
-    __slots__ = ("_before", "_is_open", "_workspace")
+    __slots__ = ("_before", "_is_open", "_is_untrusted", "_workspace")
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, is_untrusted: bool = False) -> None:
         self._workspace = workspace
+        self._is_untrusted = is_untrusted
         self._is_open = False
-        self._before: dict[str, tuple[int, int, int]] | None = None
+        self._before: dict[str, Identity] | None = None
+
+    def resolve(self, path: str) -> Path | None:
+        """Return *path* as an absolute path inside the workspace, or None where it would be outside."""
+        return self._workspace.resolve(path)
 
     def open(self) -> Path:
         """Return the directory; new and changed files in it are listed from now on."""
@@ -172,7 +178,13 @@ class WatchedWorkspace:
         if not self._is_open:
             self._is_open = True
             self._before = self._workspace.snapshot()
+            if self._is_untrusted:
+                self._workspace.note_untrusted()
         return self._workspace.directory
+
+    def has_untrusted_files(self) -> bool:
+        """Whether a script of an untrusted skill may have written into the directory."""
+        return self._workspace.has_untrusted_files
 
     def changes(self) -> list[dict[str, Any]]:
         """Return the files that are new or changed since `open`, as ``{path, media_type, bytes}``."""
@@ -193,7 +205,7 @@ class Prepared:
     accepted: Accepted
     arguments: dict[str, Any]
     timeout: float | None
-    workspace: WatchedWorkspace
+    workspace: WatchedWorkspace | CallFiles
     # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
     execution: dict[str, Any] = field(default_factory=dict)
     grants: Grants = _NO_GRANTS
@@ -217,6 +229,7 @@ class Prepared:
             execution=self.execution,
             grants=self.grants,
             code=self.code,
+            has_untrusted_files=self.workspace.has_untrusted_files,
             conversation=conversation,
             message=options.get("message"),
             **given,
@@ -235,12 +248,20 @@ def call_metadata(request: CallRequest, target: Target | None, prepared: Prepare
     if prepared is not None:
         metadata |= {key: prepared.execution[key] for key in ("sandbox", "grants") if key in prepared.execution}
     if prepared is not None and (files := prepared.workspace.changes()):
-        metadata["files"] = listed = _first(files)
+        # A script may name a file with a secret that it was granted.
+        secrets = prepared.execution.pop("secrets", ())
+        metadata["files"] = listed = [{**file, "path": _masked(file["path"], secrets)} for file in _first(files)]
         if len(listed) < len(files):
             metadata.setdefault("warnings", []).append(
                 f"The call changed {len(files):,} files in the workspace; the first {len(listed)} are listed"
             )
     return metadata
+
+
+def _masked(path: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        path = path.replace(secret, "***")
+    return path
 
 
 def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:

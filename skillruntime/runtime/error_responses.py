@@ -1,16 +1,29 @@
-"""Turn an exception into the errors of the envelope: the only place that decides what a model reads of a failure."""
+"""Turn an exception, or a failure that a skill reported, into the errors of the envelope.
+
+The only place that decides what a model reads of a failure. A skill's own result may hold a ``status`` and ``errors``
+(the contract document, 31.2).
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from skillruntime.contract.response import handle_skill_error
+from skillruntime.catalog.visibility import visible_line
+from skillruntime.contract.response import STATUSES, Status, handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+from skillruntime.runtime.activation import as_text
 
-__all__ = ["repeated", "schema_at", "to_errors", "unwrapped", "with_next_step"]
+__all__ = ["Refusals", "data_of", "read_reported", "repeated", "schema_at", "to_errors", "unwrapped", "with_next_step"]
+
+_LONGEST_SCHEMA = 600  # characters
+# An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
+_MOST_ERRORS = 20
+_MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
+_DATA = 10_000  # characters of JSON beside the errors of a failure, which no limit of tokens cuts either
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
@@ -61,17 +74,44 @@ def with_next_step(error: SkillError) -> SkillError:
     return dataclasses.replace(error, suggested_action=_NEXT_STEPS.get(error.code, otherwise))
 
 
-def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
-    """Return *error* of a call that was refused *times* times, with a word on that: models resend it unchanged.
+class Refusals:
+    """How often each call of a conversation was refused, by the call's digest; the latest are remembered."""
 
-    From the third time on it says so in other words, with what the *schema* of the arguments asks for at that place.
+    def __init__(self, most: int = 256) -> None:
+        self._times: OrderedDict[str, int] = OrderedDict()
+        self._most = most
+
+    def count(self, call: str) -> int:
+        """Count one more refusal of *call*, and return how many there were."""
+        times = self._times.pop(call, 0) + 1
+        self._times[call] = times
+        if len(self._times) > self._most:
+            self._times.popitem(last=False)
+        return times
+
+
+def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
+    """Return *error* of a call that was refused *times* times: models resend a refused call unchanged.
+
+    The second answer says that it is the second. From the third on it has other words, and what the *schema* of the
+    arguments, or else the error, asks for at that place.
+
+    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, {"path": "/n"}, "Send 10")
+    >>> repeated(error, 2).suggested_action
+    'This same call has been refused 2 times: change it, or ask the user. Send 10'
+    >>> repeated(error, 3, {"properties": {"n": {"maximum": 10}}}).suggested_action
+    'Do not send these arguments again. /n must fit this schema: {"maximum":10}'
     """
-    path = (error.details or {}).get("path")
-    if times < 3 or path is None:  # a refusal for which the arguments are not the reason has no schema to show
+    if times < 2:
+        return error
+    details = error.details or {}
+    path = details.get("path")
+    if times == 2 or path is None:  # a refusal for which the arguments are not the reason has no schema to show
         again = f"This same call has been refused {times} times: change it, or ask the user."
         action = f"{again} {error.suggested_action}" if error.suggested_action else again
         return dataclasses.replace(error, suggested_action=action)
-    wanted = json.dumps(schema_at(schema, str(path)), ensure_ascii=False, default=str)
+    asked = details.get("expected") if schema is None else schema_at(schema, str(path))
+    wanted = json.dumps(asked, ensure_ascii=False, separators=(",", ":"), default=str)
     if len(wanted) > _LONGEST_SCHEMA:
         wanted = wanted[:_LONGEST_SCHEMA] + "..."
     return dataclasses.replace(
@@ -79,9 +119,6 @@ def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
         message=f"These arguments were refused {times} times, and nothing was run: {error.message}",
         suggested_action=f"Do not send these arguments again. {path or 'They'} must fit this schema: {wanted}",
     )
-
-
-_LONGEST_SCHEMA = 600  # characters
 
 
 def schema_at(schema: Any, path: str) -> Any:
@@ -99,3 +136,76 @@ def schema_at(schema: Any, path: str) -> Any:
             return found
         found = inner
     return found
+
+
+def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
+    """Return the status and the errors in *output*; without a status, success and no errors.
+
+    An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``; an error without a next
+    step gets one.
+
+    >>> status, errors = read_reported({"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]})
+    >>> errors[0].message, errors[0].code.value, errors[0].details
+    ('Used up', 'TOOL_EXECUTION_FAILED', {'code': 'QUOTA'})
+    """
+    if not isinstance(output, Mapping) or output.get("status") not in STATUSES:
+        return "success", []
+    status: Status = output["status"]
+    listed = output.get("errors")
+    errors = [_error_from(item) for item in listed[:_MOST_ERRORS]] if isinstance(listed, list) else []
+    if status == "failed" and not errors:
+        message = output.get("message")
+        said = (
+            _line(message, _MESSAGE)
+            if isinstance(message, str) and message
+            else "The skill reported a failure without a reason"
+        )
+        errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
+    return status, [with_next_step(error) for error in errors]
+
+
+def data_of(output: Any, status: Status) -> Any:
+    """Return the ``data`` of the envelope for *output*, which reported *status*.
+
+    A failure's ``status`` and ``errors`` are fields of the envelope (31.2), so ``data`` does not repeat them. What
+    succeeded, also in part, keeps them: ``output`` may require them, as the contract document's own example does.
+
+    >>> data_of({"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}, "failed")
+    {'used': 3}
+    """
+    if status != "failed":
+        return output
+    rest = {name: value for name, value in output.items() if name not in ("status", "errors")}
+    if len(as_text(rest)) > _DATA:
+        return {"cut": True}
+    return rest or None
+
+
+def _error_from(item: Any) -> SkillError:
+    if not isinstance(item, Mapping):
+        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, _line(str(item), _MESSAGE), recoverable=False)
+    given: Any = item.get("code")
+    details = dict(item["details"]) if isinstance(item.get("details"), Mapping) else {}
+    try:
+        code = ErrorCode(given)
+    except ValueError:
+        code = ErrorCode.TOOL_EXECUTION_FAILED
+        if given is not None:
+            details["code"] = given
+    if len(as_text(details)) > _DETAILS:
+        details = {"cut": True}
+    action = item.get("suggested_action")
+    return SkillError(
+        code,
+        _line(str(item.get("message") or "The skill gave no message"), _MESSAGE),
+        recoverable=item.get("recoverable") is True,
+        details=details or None,
+        suggested_action=_line(action, _ACTION) if isinstance(action, str) else None,
+    )
+
+
+def _line(text: str, limit: int) -> str:
+    from skillruntime.runtime.script_result import capped
+
+    # Cut first: cleaning megabytes takes longer than the call may.
+    return capped(visible_line(text[: 2 * limit]), limit)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from skillruntime.errors import InvalidSkillError
-from skillruntime.runtime.runners import CallContext, FunctionRunner, is_coroutine_function
+from skillruntime.runtime.runners import CallContext, FunctionRunner, is_context, is_coroutine_function
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -220,7 +220,7 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
     if not positional:
         return any(each.kind is each.VAR_POSITIONAL for each in parameters)
     first = positional[0]
-    if any(each is not first and not _is_context(each) for each in required):
+    if any(each is not first and not is_context(each) for each in required):
         return False
     # `def shout(text)` under a contract with the property "text" means the property, not the mapping.
     if contract is not None and first.name != "arguments" and first.name in _properties(contract):
@@ -235,12 +235,6 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
 _SKILL_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
-
-
-def _is_context(parameter: inspect.Parameter) -> bool:
-    annotation = parameter.annotation
-    named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
 
 
 def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> None:

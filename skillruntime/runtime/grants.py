@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.visibility import visible_line
-from skillruntime.errors import AccessDeniedError
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["GrantedPath", "Grants", "granted_paths", "granted_to", "requirements_of"]
-
-_MOST_LINKS = 40  # as many as Linux follows (path_resolution(7))
-
-
-class GrantedPath(str):
-    """A path as the host wrote it, with the *place* that it named when it was granted, free of links.
-
-    *links* are the links that were followed to it. A text, so that a `Grants` shows, compares and stores it as one.
-    """
-
-    __slots__ = ("links", "place")
-    place: str
-    links: tuple[str, ...]
-
-    @classmethod
-    def of(cls, path: str) -> GrantedPath:
-        """Return *path* as it is now; a part of it that does not exist is taken as it is written."""
-        if isinstance(path, GrantedPath):
-            return path
-        place, links, pending = "", [], [*reversed(Path(path).parts)]
-        while pending:
-            part = pending.pop()
-            if part == "..":
-                place = os.path.dirname(place)  # noqa: PTH120 - of a place without links, as the kernel does it
-                continue
-            at = os.path.join(place, part)  # noqa: PTH118
-            try:
-                target = os.readlink(at)  # noqa: PTH115
-            except OSError:  # not a link, or not there
-                place = at
-                continue
-            links.append(at)
-            if len(links) > _MOST_LINKS:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            pending += reversed(Path(target).parts)
-        granted = cls(path)
-        granted.place, granted.links = place, tuple(links)
-        return granted
+__all__ = ["Grants", "granted_to", "requirements_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
     """What the host lets a skill's script use: the network, variables of its environment, further directories.
 
-    ``write`` are absolute paths of directories that the script may change, in addition to its workspace. Their links
-    are followed when the `Grants` is made, and not again. Give grants for a skill
+    ``write`` are absolute paths of directories that the script may change, in addition to its workspace. No part of one
+    may be a link when the script starts: a script of an earlier call could have made it. Give grants for a skill
     (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(..., grants=...)``), or as the answer
     of ``approve``.
 
@@ -78,10 +37,10 @@ class Grants:
             # One string would count as its letters: "KEY" as the variables K, E and Y.
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"Grants.{name} takes a tuple of strings, not one string")
-            object.__setattr__(self, name, tuple(os.fspath(each) for each in getattr(self, name)))
+            object.__setattr__(self, name, tuple(map(os.fspath, getattr(self, name))))
         if relative := [path for path in self.write if not os.path.isabs(path)]:  # noqa: PTH117
             raise ValueError(f"Grants.write takes absolute paths, not {relative[0]!r}")
-        object.__setattr__(self, "write", tuple(GrantedPath.of(path) for path in self.write))
+        object.__setattr__(self, "write", tuple(map(os.path.normpath, self.write)))
 
     def __or__(self, other: Grants) -> Grants:
         return Grants(
@@ -97,35 +56,6 @@ class Grants:
         """Return what is granted, without the values of variables."""
         stated = {"network": self.network, "environment": list(self.environment), "write": list(self.write)}
         return {name: value for name, value in stated.items() if value}
-
-
-def granted_paths(grants: Grants, workspace: Path) -> list[GrantedPath]:
-    """Return the directories that *grants* lets a script write, beside *workspace*.
-
-    Raises:
-        AccessDeniedError: one was reached through a link inside another of them, or inside *workspace*. A script of an
-            earlier call could have made it, before the host made this `Grants`.
-    """
-    paths = [GrantedPath.of(path) for path in grants.write]
-    own = [status for place in (str(workspace), *(path.place for path in paths)) if (status := _status(place))]
-    for path in paths:
-        for link in path.links:
-            # By identity: a directory that is mounted twice has two names.
-            above = [status for parent in Path(link).parents if (status := _status(str(parent)))]
-            if any(os.path.samestat(one, other) for one in above for other in own):
-                raise AccessDeniedError(
-                    f"The script is not started: the granted path {str(path)!r} leads through the link {link!r}, "
-                    "which is where a script may write",
-                    suggested_action="Tell the user: the host can grant a directory that no such link leads to",
-                )
-    return paths
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)  # noqa: PTH116 - for `samestat`
-    except OSError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path as FilePath
 from typing import Any
 
 from skillruntime.contract.coercion.subschemas import in_place
@@ -10,7 +11,6 @@ from skillruntime.contract.pointer import Path as Location
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
-from skillruntime.runtime.workspace import Workspace
 
 __all__ = ["has_paths", "with_resolved_paths"]
 
@@ -22,8 +22,10 @@ def has_paths(schema: Any) -> bool:
     return isinstance(schema, list) and any(has_paths(item) for item in schema)
 
 
-def with_resolved_paths(arguments: dict[str, Any], schema: Schema, workspace: Workspace) -> dict[str, Any]:
-    """Return *arguments* with every path made absolute; the same object where there is none.
+def with_resolved_paths(
+    arguments: dict[str, Any], schema: Schema, resolve: Callable[[str], FilePath | None]
+) -> dict[str, Any]:
+    """Return *arguments* with every path made absolute by *resolve*; the same object where there is none.
 
     Raises:
         SkillInputError: a path is outside the workspace, through ``..``, an absolute path or a symbolic link.
@@ -34,7 +36,7 @@ def with_resolved_paths(arguments: dict[str, Any], schema: Schema, workspace: Wo
     outside = []
     for location, is_key in found:
         value = str(location[-1]) if is_key else _at(arguments, location)
-        path = workspace.resolve(value)
+        path = resolve(value)
         if path is None:
             outside.append(_refusal(location, value))
         elif not is_key:  # a key stays as it is: the script runs in the workspace, and looks it up by this name

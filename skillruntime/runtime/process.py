@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+from anyio.abc import Process
 
 from skillruntime.runtime.sandbox.launcher import STDERR_LIMIT, LocalSandbox
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand, SandboxLevel
@@ -48,19 +48,39 @@ async def _run_in_group(command: SandboxCommand, on_stopped: Callable[[bool], ob
         env=dict(command.environment),
         start_new_session=True,
     )
-    assert process.stdin and process.stdout and process.stderr
-    reading = _Reading(process, command.limits.stdout)
+    stdout, stderr = bytearray(), bytearray()
+    flooded = False
+
+    async def feed() -> None:
+        assert process.stdin
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):  # it need not read it
+            await process.stdin.send(command.stdin)
+            await process.stdin.aclose()
+
+    async def read_stdout() -> None:
+        nonlocal flooded
+        assert process.stdout
+        async for chunk in process.stdout:
+            stdout.extend(chunk)
+            if len(stdout) > command.limits.stdout:
+                flooded = True
+                _kill_group(process)
+                return
+
+    async def read_stderr() -> None:
+        assert process.stderr
+        async for chunk in process.stderr:
+            stderr.extend(chunk)
+            del stderr[:-STDERR_LIMIT]
+
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_feed, process.stdin, command.stdin)
-            tasks.start_soon(reading.read_stdout, process.stdout)
-            tasks.start_soon(reading.read_stderr, process.stderr)
+            for each in (feed, read_stdout, read_stderr):
+                tasks.start_soon(each)
             exit_code = await process.wait()
             _kill_group(process)  # what it left running would keep the pipes open
-            with anyio.move_on_after(_GRACE):
-                await reading.stdout_ended.wait()
-                await reading.stderr_ended.wait()
-            tasks.cancel_scope.cancel()
+            # A process that left the group may hold them all the same.
+            tasks.cancel_scope.deadline = anyio.current_time() + _GRACE
     except BaseException:
         if on_stopped is not None:
             on_stopped(False)  # the group is killed below; whether a child left it cannot be seen
@@ -69,47 +89,7 @@ async def _run_in_group(command: SandboxCommand, on_stopped: Callable[[bool], ob
         _kill_group(process)
         with anyio.move_on_after(_CLEANUP, shield=True):
             await process.aclose()
-    return Finished(exit_code, bytes(reading.stdout), bytes(reading.stderr), reading.flooded, stopped=False)
-
-
-class _Reading:
-    """What has come out of a process so far."""
-
-    def __init__(self, process: Process, stdout_limit: int) -> None:
-        self._process = process
-        self._stdout_limit = stdout_limit
-        self.stdout = bytearray()
-        self.stderr = bytearray()
-        self.flooded = False
-        self.stdout_ended = anyio.Event()
-        self.stderr_ended = anyio.Event()
-
-    async def read_stdout(self, stream: ByteReceiveStream) -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async for chunk in stream:
-                self.stdout += chunk
-                if len(self.stdout) > self._stdout_limit:
-                    del self.stdout[self._stdout_limit :]
-                    self.flooded = True
-                    _kill_group(self._process)
-                    break
-        self.stdout_ended.set()
-
-    async def read_stderr(self, stream: ByteReceiveStream) -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async for chunk in stream:
-                self.stderr += chunk
-                if len(self.stderr) > 2 * STDERR_LIMIT:
-                    del self.stderr[:-STDERR_LIMIT]
-        del self.stderr[:-STDERR_LIMIT]
-        self.stderr_ended.set()
-
-
-async def _feed(stream: ByteSendStream, data: bytes) -> None:
-    """Write *data* and close; a process may end without reading its stdin."""
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, BrokenPipeError, ConnectionError):
-        await stream.send(data)
-        await stream.aclose()
+    return Finished(exit_code, bytes(stdout[: command.limits.stdout]), bytes(stderr), flooded, stopped=False)
 
 
 def _kill_group(process: Process) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import os
 import posixpath
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from skillruntime.catalog.environment_check import Surroundings, unmet
 from skillruntime.catalog.file_opening import Identity, open_inside
@@ -27,7 +31,6 @@ from skillruntime.errors import (
     ToolNotAvailableError,
 )
 from skillruntime.runtime.grants import Grants, requirements_of
-from skillruntime.runtime.installed_packages import install_command, missing_packages
 from skillruntime.runtime.interpreters import SANDBOX_PATH, command_names, find_interpreter
 from skillruntime.runtime.script_environments import environment_of, lock_name, stale_packages
 
@@ -230,3 +233,38 @@ def how_to_grant(skill: str, environment: Sequence[str] = (), *, network: bool =
     parts += [f"environment={tuple(environment)!r}"] if environment else []
     parts += ["write=(DIRECTORY,)"] if write else []
     return f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: Grants({', '.join(parts)})}})"
+
+
+def missing_packages(dependencies: tuple[str, ...]) -> list[str]:
+    """Return those of *dependencies* that are not installed for this interpreter, or in a version that does not fit.
+
+    >>> missing_packages(("packaging>=20", "no-such-package-anywhere>=2", "windows-only; sys_platform == 'none'"))
+    ['no-such-package-anywhere>=2']
+    """
+    return [text for text in dependencies if not _is_installed(text)]
+
+
+def install_command(requirements: list[str]) -> str:
+    """Return the command that installs *requirements*, quoted for a shell.
+
+    >>> install_command(["feedparser>=6,<7", "pypdf"])
+    "pip install 'feedparser>=6,<7' pypdf"
+    """
+    return shlex.join(["pip", "install", *requirements])
+
+
+def _is_installed(text: str) -> bool:
+    try:
+        requirement = Requirement(text)
+    # Reported as missing: an unreadable requirement must not pass for one that is met.
+    except InvalidRequirement:
+        return False
+    # PEP 508: where its marker is false, a requirement does not apply.
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return True
+    try:
+        version = importlib.metadata.version(canonicalize_name(requirement.name))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    # Pre-releases too: whoever installed one has decided so (PEP 440 excludes them only where pip chooses).
+    return requirement.specifier.contains(version, prereleases=True)

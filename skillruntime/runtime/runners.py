@@ -32,6 +32,7 @@ __all__ = [
     "ReportedFailureError",
     "Runner",
     "RunnerFactory",
+    "is_context",
     "is_coroutine_function",
     "to_plain_result",
 ]
@@ -60,6 +61,8 @@ class CallContext:
     grants: Grants = field(default_factory=Grants)
     code: SkillCopy | None = field(default=None, repr=False)
     """The copy of an untrusted skill's files that was approved; its script runs from there."""
+    has_untrusted_files: Callable[[], bool] = field(default=lambda: False, repr=False)
+    """Whether a script of an untrusted skill may have written into the workspace; see `shared_workspace`."""
 
     @property
     def workspace(self) -> Path:
@@ -204,7 +207,7 @@ def _with_context(arguments: dict[str, Any], context: CallContext) -> tuple[tupl
 
 
 def _wants_context(function: Callable[..., Any]) -> bool:
-    """Whether the second positional parameter is annotated CallContext, or named ``context``."""
+    """Whether the second positional parameter receives the context."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
@@ -212,11 +215,15 @@ def _wants_context(function: Callable[..., Any]) -> bool:
     positional = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
     if len(positional) < 2:
         return False
-    second = positional[1]
+    return is_context(positional[1])
+
+
+def is_context(parameter: inspect.Parameter) -> bool:
+    """Whether *parameter* is annotated `CallContext`, or named ``context``."""
     # With `from __future__ import annotations` the annotation is text, and may be qualified ("runtime.CallContext").
-    annotation = second.annotation
+    annotation = parameter.annotation
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return second.name == "context" or named.rpartition(".")[2] == CallContext.__name__
+    return parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
 
 
 def _require_fit(function: Callable[..., Any], count: int) -> None:

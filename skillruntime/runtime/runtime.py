@@ -11,7 +11,8 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
@@ -19,22 +20,22 @@ from skillruntime.contract.coercion.policy import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
-from skillruntime.runtime.approval import Approval, Approve, not_trusted
-from skillruntime.runtime.approved_run import run_approved
+from skillruntime.runtime.approval import Approval, Approve, not_trusted, run_approved
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata, require_seconds
+from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWorkspace, call_metadata, require_seconds
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
-from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
+from skillruntime.runtime.error_responses import data_of, read_reported, repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.grants import Grants, granted_to
-from skillruntime.runtime.reported_status import data_of, read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
+from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
 from skillruntime.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
+    from skillruntime.runtime.own_directory import CallFiles
     from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
     from skillruntime.runtime.sandbox.protocol import Sandbox
     from skillruntime.runtime.session import SkillSession
@@ -45,6 +46,11 @@ __all__ = ["Approval", "SkillRuntime"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
+
+# For the overloads below: what `skill` makes of a coroutine function gives what the coroutine returns.
+_Async = FunctionSkill[..., Coroutine[Any, Any, _Result]]
+_Plain = FunctionSkill[..., _Result]
+_Session: TypeAlias = "SkillSession | None"
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may run if neither the caller nor the contract sets a timeout."""
@@ -59,7 +65,9 @@ class SkillRuntime:
     the host lets the scripts of each skill use beyond their workspace, by the name of the skill or the callable; an
     untrusted script that needs more is refused. *environment* names variables that every script may see. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *workspace* is the directory for calls outside a
-    session, by default temporary.
+    session, by default temporary. An untrusted script works in a directory of its own, and its new files arrive in
+    ``skill-files/NAME`` of the workspace; with *shared_workspace* it works in the workspace, and trusted scripts are
+    confined there from then on. *script_limits* is what one confined script may use.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
@@ -82,6 +90,8 @@ class SkillRuntime:
         environment: Sequence[str] = (),
         sandbox: str | Sandbox = "auto",
         sandbox_trusted: bool = False,
+        shared_workspace: bool = False,
+        script_limits: Limits = DEFAULT_LIMITS,
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
         definition_tokens: int | None = 8_000,
@@ -94,12 +104,15 @@ class SkillRuntime:
             from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only skills with scripts
 
             own = granted_to(contract.name or owner.name, self._grants)
-            return ScriptRunner(owner, contract, asked, sandbox, sandbox_trusted, own)
+            return ScriptRunner(owner, contract, asked, sandbox, sandbox_trusted, own, script_limits)
 
         self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
         self._workspace = Workspace(workspace)
+        self._shares_workspace = shared_workspace
+        self._script_limits = script_limits
+        require_level(sandbox)
         require_seconds(timeout)
         self._timeout = timeout
         self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call or ())
@@ -263,27 +276,17 @@ class SkillRuntime:
 
     @overload
     async def call(
-        self,
-        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Async[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     async def call(
-        self,
-        name: FunctionSkill[..., _Result],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Plain[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     async def call(
-        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse: ...
 
     async def call(
@@ -317,27 +320,17 @@ class SkillRuntime:
 
     @overload
     def call_sync(
-        self,
-        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Async[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     def call_sync(
-        self,
-        name: FunctionSkill[..., _Result],
-        arguments: Any = None,
-        *,
-        session: SkillSession | None = None,
-        **options: Unpack[CallOptions],
+        self, name: _Plain[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse[_Result]: ...
 
     @overload
     def call_sync(
-        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
     ) -> SkillResponse: ...
 
     def call_sync(
@@ -397,20 +390,32 @@ class SkillRuntime:
             finish_reason=options.get("finish_reason"),
         )
         arguments = accepted.arguments
+        watched = self._files_of(target, workspace)
         if target.has_paths:
             from skillruntime.runtime.path_arguments import with_resolved_paths
 
-            arguments = with_resolved_paths(arguments, target.contract.input, workspace)
+            arguments = with_resolved_paths(arguments, target.contract.input, watched.resolve)
         if target.needs_approval and self._approve is None:
             raise not_trusted(target.name, str(target.contract.run["script"]))
         timeout = options.get("timeout")
         if timeout is None:
             timeout = target.contract.run.get("timeout_seconds", self._timeout)
-        watched = WatchedWorkspace(workspace)
         granted = options.get("grants")
         if granted is None:
             return Prepared(request, target, accepted, arguments, timeout, watched)
         return Prepared(request, target, accepted, arguments, timeout, watched, grants=granted)
+
+    def _files_of(self, target: Target, workspace: Workspace) -> WatchedWorkspace | CallFiles:
+        """Return where one call of *target* works, and how its files are exchanged."""
+        if not target.needs_approval or self._shares_workspace or target.skill is None:
+            return WatchedWorkspace(workspace, is_untrusted=target.needs_approval)
+        from skillruntime.runtime.own_directory import CallFiles, own_directory
+
+        return CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
+
+    def script_directory(self, name: str, session: SkillSession) -> Path:
+        """Return where the script *name* starts when it is called in *session*; the directory exists."""
+        return self._files_of(self._callables.target(name, None), session.workspace).open()
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope, in the shape that an old caller knows.
@@ -448,9 +453,8 @@ class SkillRuntime:
         errors = to_errors(error, request.name)
         if prepared is None and request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
-            if times > 1:  # models resend a refused call unchanged: the second answer says so
-                schema = None if target is None else target.contract.input.document
-                errors[0] = repeated(errors[0], times, schema)
+            schema = None if target is None else target.contract.input.document
+            errors[0] = repeated(errors[0], times, schema)
         return SkillResponse.failed(*errors, metadata=metadata)
 
     def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:

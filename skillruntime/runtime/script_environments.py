@@ -18,7 +18,6 @@ import tomllib
 from contextlib import suppress
 from pathlib import Path
 
-import tomlkit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -95,6 +94,7 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
             f"{uv!r}, which builds the environments of scripts, is not installed",
             suggested_action="Install it, for example with: pip install uv",
         )
+    _require_wheels(lock)
     target = _directory(lock)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Built under another name: an environment that is there is whole, even if this process is killed.
@@ -103,7 +103,7 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
         # uv reads copies of exactly the bytes whose digest names the environment.
         path = building / "script.py"
         path.write_bytes(source)
-        Path(lock_name(str(path))).write_text(_with_absolute_paths(lock, (skill.directory / script).parent), "utf-8")
+        Path(lock_name(str(path))).write_bytes(lock)
         environment = building / "environment"
         _run(
             [program, "venv", "--quiet", "--no-config", "--no-python-downloads", "--python", sys.executable],
@@ -191,23 +191,19 @@ def _identity(text: str) -> tuple[object, ...]:
     return canonicalize_name(requirement.name), extras, str(requirement.specifier), requirement.marker is not None
 
 
-def _with_absolute_paths(lock: bytes, directory: Path) -> str:
-    """Return *lock* for another directory: a local index is written relative to the script's.
+def _require_wheels(lock: bytes) -> None:
+    """Refuse a lock that takes a package from elsewhere than the wheels of an index: building one runs its code.
 
     Raises:
-        InvalidSkillError: a package comes from elsewhere than an index or a wheel's address.
+        InvalidSkillError: it names the package.
     """
-    _parsed(lock)
-    document = tomlkit.parse(lock.decode("utf-8"))
-    for package in document.get("package", ()):
+    packages = _parsed(lock).get("package", ())
+    for package in packages if isinstance(packages, list) else ():
         source = package.get("source", {})
-        # A directory, a checkout or an archive would have to be built, which runs its code.
-        if not set(source) & {"registry", "url"} or not package.get("wheels"):
+        # A path that is relative to the script's directory would be another one where uv reads the lock.
+        is_remote = "://" in str(source.get("registry", "")) or "url" in source
+        if not (is_remote or os.path.isabs(str(source.get("registry", "")))) or not package.get("wheels"):  # noqa: PTH117
             raise InvalidSkillError(
                 f"The lock takes {package.get('name')!r} from somewhere other than an index of wheels",
                 suggested_action="Declare only packages that have wheels, and run: uv lock --script SCRIPT",
             )
-        registry = source.get("registry")
-        if isinstance(registry, str) and "://" not in registry:
-            source["registry"] = os.path.abspath(directory / registry)  # noqa: PTH100  links must stay as they are
-    return tomlkit.dumps(document)

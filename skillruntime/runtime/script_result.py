@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from skillruntime.catalog.visibility import hidden_characters, listed_kinds, visible_text
 from skillruntime.derive.script_output import read_output
 from skillruntime.errors import SkillOutputError
-from skillruntime.runtime.besides_result import text_besides_result
 from skillruntime.runtime.sandbox.protocol import Finished
 
 __all__ = [
@@ -27,12 +26,16 @@ __all__ = [
     "parse_text_output",
     "reported_failure",
     "shortened_paths",
+    "text_besides_result",
     "without",
+    "worth_masking",
 ]
 
 _SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
 _QUOTED_LINE = 300  # characters of a script's own words in a message
 _QUOTED_TAIL = 600  # characters of them in the details
+_MOST_LINES = 200
+"""Lines at which a result is looked for: a script that logs more than this is reported without them."""
 _SHORTEST_SECRET = 4  # shorter values occur in any text
 
 
@@ -63,14 +66,18 @@ class Said:
         return {"stderr": text if len(text) <= _QUOTED_TAIL else "..." + text[-_QUOTED_TAIL:]}
 
 
+def worth_masking(secrets: Iterable[str]) -> list[str]:
+    """Return those of *secrets* that do not occur in any text, the longest first: one may contain another."""
+    return sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
     """Return *finished* with ``***`` in place of each of *secrets*, also where JSON or Python escapes it.
 
     A script may print the variables that it was granted: in a traceback, or on purpose. What it encodes is not found.
     """
     stdout, stderr = finished.stdout, finished.stderr
-    # The longest first: one secret may contain another.
-    for secret in sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True):
+    for secret in worth_masking(secrets):
         # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}` show the repr.
         escaped = (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret), ascii(secret))
         for text in dict.fromkeys((secret, *(each[1:-1] for each in escaped))):
@@ -198,3 +205,29 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{capped(text, 40)} is too large for a number")
     return number
+
+
+def text_besides_result(stdout: str) -> str | None:
+    """Return the text before and after the one JSON object or array in *stdout*; None without such a value.
+
+    >>> text_besides_result('Loading model...\\n{"words": 2}\\n')
+    'Loading model...'
+    >>> text_besides_result("done") is None
+    True
+    """
+    decoder = json.JSONDecoder()
+    start = 0
+    for line in stdout.splitlines(keepends=True)[:_MOST_LINES]:
+        # A result begins a line: a brace inside a log line is part of what was logged.
+        if line.lstrip().startswith(("{", "[")):
+            at = start + len(line) - len(line.lstrip())
+            try:
+                _, end = decoder.raw_decode(stdout, at)
+            except (ValueError, RecursionError):
+                pass
+            else:
+                rest = "\n".join(part for part in (stdout[:at].strip(), stdout[end:].strip()) if part)
+                # With two values there is no telling which one is the result.
+                return None if text_besides_result(stdout[end:]) is not None else rest
+        start += len(line)
+    return None

@@ -33,7 +33,7 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.grants import Grants, granted_paths, requirements_of
+from skillruntime.runtime.grants import Grants, requirements_of
 from skillruntime.runtime.interpreters import interpreter_of, script_environment
 from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.readiness import (
@@ -58,6 +58,7 @@ from skillruntime.runtime.script_result import (
     reported_failure,
     shortened_paths,
     without,
+    worth_masking,
 )
 from skillruntime.runtime.skill_copy import SkillCopy, copy_skill
 
@@ -129,48 +130,55 @@ class ScriptRunner:
         words = [] if line is None else to_argv(line, arguments)
         # surrogatepass: a model may send half of a surrogate pair, and the script decides what it makes of it.
         stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        sandbox = await self._sandbox()
-        is_confined = sandbox.level != "none"
-        prepared = interpreter_from_lock(self._shown, self._source(context.code))
-        interpreter = interpreter_of(script) if prepared is None else (prepared,)
+        workspace = context.workspace if self.skill.trusted else await anyio.to_thread.run_sync(context.open_workspace)
+        sandbox = await self._sandbox(context)
         variables = self._variables(grants)
-        environment = script_environment(variables, is_confined=is_confined)
-        if is_confined and interpreter:
-            # A script that starts `python` again means the interpreter that runs it, with its packages.
-            environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
-        workspace = context.workspace
-        granted = granted_paths(grants, workspace)
-        command = SandboxCommand(
-            (*interpreter, str(script), *words),
-            workspace,
-            stdin,
-            environment,
-            skills=(directory,),
-            readable=interpreter_paths(interpreter[0]) if interpreter else (),
-            writable=(workspace, *(Path(path.place) for path in granted)),
-            limits=self.limits,
-            network=grants.network,
-            links={Path(path): Path(path.place) for path in granted if path.links},
-        )
+        command = self._command((str(script), *words), stdin, workspace, variables, context, sandbox)
         # Before it runs, so that an execution that is cancelled or does not start is recorded with its level too.
         context.execution["sandbox"] = sandbox.level
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
+        secrets = [command.environment[name] for name in variables if self._is_secret(name, command)]
+        context.execution["secrets"] = worth_masking(secrets)
         finished = await self._run(sandbox, command, context)
-        secrets = [environment[name] for name in variables if name in environment and self._is_secret(name)]
         # Before anything reads the output: no error, log or result is made of text that still has them.
         finished = without(finished, secrets)
         said = Said(finished, shortened_paths((directory, self.skill.name), (workspace, "workspace")))
         if finished.stderr:
             _log.debug("%s wrote to stderr:\n%s", context.name, said.text())
-        if finished.flooded:
-            self._refuse_flood(said)
+        self._refuse_excess(finished, said)
         if finished.exit_code != 0:
-            # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
-            if line is not None:
-                _refuse_usage(finished.exit_code, said.text(), line)
-            self._refuse_failure(finished, said, script, self._withheld(variables))
+            self._refuse_failure(finished, said, script, self._withheld(variables), line)
         return parse_json_output(finished, said) if line is None else parse_text_output(finished.stdout)
+
+    def _command(
+        self,
+        words: tuple[str, ...],
+        stdin: bytes,
+        workspace: Path,
+        variables: tuple[str, ...],
+        context: CallContext,
+        sandbox: Sandbox,
+    ) -> SandboxCommand:
+        """Return the command that runs the script, the first of *words*, with what it is granted."""
+        grants = context.grants | self.grants
+        prepared = interpreter_from_lock(self._shown, self._source(context.code))
+        interpreter = interpreter_of(words[0]) if prepared is None else (prepared,)
+        environment = script_environment(variables, is_confined=sandbox.level != "none")
+        if sandbox.level != "none" and interpreter:
+            # A script that starts `python` again means the interpreter that runs it, with its packages.
+            environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
+        return SandboxCommand(
+            (*interpreter, *words),
+            workspace,
+            stdin,
+            environment,
+            skills=(self.skill.directory.resolve() if context.code is None else context.code.directory,),
+            readable=interpreter_paths(interpreter[0]) if interpreter else (),
+            writable=(workspace, *map(Path, grants.write)),
+            limits=self.limits,
+            network=grants.network,
+        )
 
     async def _run(self, sandbox: Sandbox, command: SandboxCommand, context: CallContext) -> Finished:
         try:
@@ -178,7 +186,7 @@ class ScriptRunner:
         except WritablePathError as error:
             raise AccessDeniedError(
                 f"The script is not started: the directory {error.strerror}",
-                suggested_action="Tell the user: the host can restore the directory, or grant another one",
+                suggested_action="Tell the user: the host can restore the directory, or name the one behind the link",
             ) from error
         except OSError as error:
             raise ToolNotAvailableError(
@@ -186,9 +194,9 @@ class ScriptRunner:
                 suggested_action=f"Tell the user to make {self._shown} executable, or to install its interpreter",
             ) from error
 
-    async def _sandbox(self) -> Sandbox:
+    async def _sandbox(self, context: CallContext) -> Sandbox:
         """Return where this script runs: decided by the host and the skill's source, never by the call."""
-        if self.skill.trusted and not self.sandbox_trusted:
+        if self.skill.trusted and not self.sandbox_trusted and not context.has_untrusted_files():
             return PlainProcess()
         return await open_sandbox(self.sandbox)
 
@@ -202,9 +210,10 @@ class ScriptRunner:
         """Return the variables that the contract names as optional, that are set here, and that were not given."""
         return [name for name in requirements_of(self.contract).optional if name in os.environ and name not in given]
 
-    def _is_secret(self, name: str) -> bool:
+    def _is_secret(self, name: str, command: SandboxCommand) -> bool:
         """Whether the value of a variable is kept out of results: what a contract must have, or a secret's name."""
-        return name in requirements_of(self.contract).environment or is_secret_name(name)
+        is_secret = name in requirements_of(self.contract).environment or is_secret_name(name)
+        return is_secret and name in command.environment
 
     def _source(self, code: SkillCopy | None) -> Source:
         """Return what reads the skill's files: from the approved copy, else from its directory."""
@@ -222,14 +231,27 @@ class ScriptRunner:
             raise InvalidSkillError(f"The contract's run.script {self._shown!r} lies outside the skill")
         return script
 
-    def _refuse_flood(self, said: Said) -> NoReturn:
-        raise ToolExecutionError(
-            f"The script printed more than {self.limits.stdout:,} bytes and was stopped; the rest was cut off",
-            details={"stdout_bytes_kept": self.limits.stdout, "cut": True, **said.details()},
-            suggested_action="Ask for less at once: a smaller range, fewer items, or a file as the result",
-        )
+    def _refuse_excess(self, finished: Finished, said: Said) -> None:
+        """Raise where the script was stopped because it printed or wrote too much."""
+        if finished.flooded:
+            raise ToolExecutionError(
+                f"The script printed more than {self.limits.stdout:,} bytes and was stopped; the rest was cut off",
+                details={"stdout_bytes_kept": self.limits.stdout, "cut": True, **said.details()},
+                suggested_action="Ask for less at once: a smaller range, fewer items, or a file as the result",
+            )
+        if finished.full:
+            raise ToolExecutionError(
+                f"The script's files grew by more than {self.limits.workspace:,} bytes and it was stopped",
+                details=said.details(),
+                suggested_action="Ask for less at once; the host can set SkillRuntime(script_limits=...)",
+            )
 
-    def _refuse_failure(self, finished: Finished, said: Said, script: Path, withheld: list[str]) -> NoReturn:
+    def _refuse_failure(
+        self, finished: Finished, said: Said, script: Path, withheld: list[str], line: CommandLine | None
+    ) -> NoReturn:
+        # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
+        if line is not None:
+            _refuse_usage(finished.exit_code, said.text(), line)
         if reported := reported_failure(finished.stdout):
             raise ReportedFailureError(reported)
         _refuse_missing_module(finished, said, script)

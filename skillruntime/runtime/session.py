@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from skillruntime.runtime.activation import (
 )
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import Observer, Operation, record_of, start
+from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
@@ -39,7 +40,6 @@ ToSchema = Callable[[Contract], Mapping[str, Any]]
 
 _Result = TypeVar("_Result")
 
-_REMEMBERED = 256  # refused calls; the oldest is forgotten first
 _READ_ON = "read_skill_resource(name='result', path={handle!r})"
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
 # Counting tokens costs more than a call does, so without limits texts wait until the ledger is read. These two
@@ -119,7 +119,7 @@ class SkillSession:
         self._counter: threading.Thread | None = None
         self._active: dict[str, ActiveSkill] = {}
         self._shown: dict[str, str] = {}
-        self._refused: OrderedDict[str, int] = OrderedDict()
+        self._refusals = Refusals()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillSession:
         return self  # a copied toolkit is in the same conversation, whose tokens are counted once
@@ -340,11 +340,7 @@ class SkillSession:
         """Count that this same call was refused, and return how many times it has been."""
         key = identity_of(name, arguments, version)
         with self._lock:
-            times = self._refused.pop(key, 0) + 1
-            self._refused[key] = times
-            if len(self._refused) > _REMEMBERED:
-                self._refused.popitem(last=False)
-        return times
+            return self._refusals.count(key)
 
     def close(self) -> None:
         """Remove the session's temporary workspace; a workspace that the host gave stays."""

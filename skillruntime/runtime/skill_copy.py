@@ -23,7 +23,7 @@ from skillruntime.runtime.temporary import make_temporary, remove_soon
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill", "safe_name"]
 
 MAX_FILES = 20_000
 """How many files and directories a skill may have whose scripts run in a sandbox."""
@@ -97,7 +97,7 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
     except OSError as error:
         raise _not_written(error) from error
     try:
-        directory = parent / _safe_name(skill.name)
+        directory = parent / safe_name(skill.name)
         directory.mkdir()
         total = hashlib.sha256()
         files = {}
@@ -175,7 +175,7 @@ def _files(directory: str, name: str) -> Iterator[str]:
                     yield prefix + entry.name
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """Return *name* as the name of a directory; names that are not well-formed occur."""
     return "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:64] or "skill"
 
@@ -191,5 +191,5 @@ def _too_large(name: str) -> InvalidSkillError:
     return InvalidSkillError(
         f"The skill {name!r} has more than {MAX_FILES:,} files and directories, or more than "
         f"{MAX_BYTES // 1024**2} MiB: too much for a sandbox",
-        suggested_action="Tell the user; the host can trust the skill's directory",
+        suggested_action="Continue without this skill; its author can make it smaller",
     )

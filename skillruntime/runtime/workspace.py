@@ -17,7 +17,10 @@ from skillruntime.catalog.resources import media_type
 from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
 from skillruntime.runtime.temporary import make_temporary, remove_soon
 
-__all__ = ["FILE_LIMIT", "Workspace"]
+__all__ = ["FILE_LIMIT", "Identity", "Workspace", "identity_of"]
+
+Identity = tuple[int, int, int]
+"""The size, time and number of a file: another one means that it was changed."""
 
 FILE_LIMIT = 20_000
 """A workspace with more files and directories than this is not watched: its new files are not listed."""
@@ -25,6 +28,8 @@ FILE_LIMIT = 20_000
 _DEEPEST = 64  # levels; a script may make thousands of them
 _LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
+# The directories in which a script of an untrusted skill has worked, of every session of this process.
+_with_untrusted_files: set[Path] = set()
 
 
 class Workspace:
@@ -38,6 +43,8 @@ class Workspace:
         self._directory: Path | None = None
         self._making = threading.Lock()  # parallel calls of one session must not make two
         self._removal: weakref.finalize[[Path, int], Workspace] | None = None
+        self.own: dict[str, Any] = {}
+        """The `OwnDirectory` of each untrusted skill that was called with this workspace."""
 
     @property
     def directory(self) -> Path:
@@ -68,12 +75,21 @@ class Workspace:
             return None
         return resolved if resolved.is_relative_to(self.directory) else None
 
-    def snapshot(self) -> dict[str, tuple[int, int, int]] | None:
+    @property
+    def has_untrusted_files(self) -> bool:
+        """Whether a script of an untrusted skill may have written here; then no script runs here unconfined."""
+        return self.directory in _with_untrusted_files
+
+    def note_untrusted(self) -> None:
+        """Note that a script of an untrusted skill is about to write here."""
+        _with_untrusted_files.add(self.directory)
+
+    def snapshot(self) -> dict[str, Identity] | None:
         """Return the identity of every file, by relative path; None where there are too many to watch.
 
         Hidden directories, symbolic links and directories more than 64 levels deep are not looked into.
         """
-        found: dict[str, tuple[int, int, int]] = {}
+        found: dict[str, Identity] = {}
         try:
             if HAS_DIRECTORY_DESCRIPTORS:
                 root = open_without_links(str(self.directory), flags=_LISTED)
@@ -85,7 +101,7 @@ class Workspace:
         except OSError:
             return found
 
-    def changes(self, before: Mapping[str, tuple[int, int, int]]) -> list[dict[str, Any]]:
+    def changes(self, before: Mapping[str, Identity]) -> list[dict[str, Any]]:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
         after = self.snapshot() or {}
         return [
@@ -114,14 +130,21 @@ class Workspace:
             return _copied_whole(source, Path(destination))
 
     def close(self) -> None:
-        """Remove the temporary directory, if there is one; the host's own stays."""
+        """Remove the temporary directories, if there are some; the host's own stays."""
+        while self.own:
+            self.own.popitem()[1].files.close()
         if self._removal is not None:
             self._removal()
             self._removal = None
             self._directory = None
 
 
-def _look(at: int | Path, prefix: str, found: dict[str, tuple[int, int, int]], seen: int) -> int:
+def identity_of(status: os.stat_result) -> Identity:
+    """Return the values that differ between two states of a file."""
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _look(at: int | Path, prefix: str, found: dict[str, Identity], seen: int) -> int:
     """Add the files of the directory *at* to *found*; return how many entries were seen, of whatever kind."""
     directories = []
     with os.scandir(at) as entries:
@@ -133,8 +156,7 @@ def _look(at: int | Path, prefix: str, found: dict[str, tuple[int, int, int]], s
                 if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
                     directories.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
-                status = entry.stat(follow_symlinks=False)
-                found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+                found[prefix + entry.name] = identity_of(entry.stat(follow_symlinks=False))
     if prefix.count("/") >= _DEEPEST:
         return seen
     for name in directories:

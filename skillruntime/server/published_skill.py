@@ -279,7 +279,8 @@ class SkillWork:
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
             is_script = bool(served.contract.run.get("script"))
-            async with following(session.workspace.directory, report) if is_script else nullcontext():
+            place = self._runtime.script_directory(ticket.name, session) if is_script else None
+            async with following(place, report) if place else nullcontext():
                 response = await session.call(
                     ticket.name,
                     dict(ticket.arguments),

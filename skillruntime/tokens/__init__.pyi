@@ -4,14 +4,9 @@ from skillruntime.tokens.budget import TokenLimits as TokenLimits
 from skillruntime.tokens.counter import Count as Count
 from skillruntime.tokens.counter import count as count
 from skillruntime.tokens.encodings import load as load
-from skillruntime.tokens.html_report import to_html as to_html
-from skillruntime.tokens.message_overhead import count_messages as count_messages
-from skillruntime.tokens.message_overhead import count_tools as count_tools
 from skillruntime.tokens.report import SkillCost as SkillCost
 from skillruntime.tokens.report import TokenReport as TokenReport
 from skillruntime.tokens.report import measure as measure
 from skillruntime.tokens.schema_views import for_model as for_model
 from skillruntime.tokens.schema_views import for_people as for_people
-from skillruntime.tokens.strategy import Strategy as Strategy
-from skillruntime.tokens.strategy import cheaper_from as cheaper_from
-from skillruntime.tokens.strategy import strategies as strategies
+from skillruntime.tokens.tool_definitions import count_tools as count_tools

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skillruntime.tokens.encodings import ENCODINGS, count_ordinary
+from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, is_installed
 
 __all__ = ["Count", "Method", "Model", "count", "method_for"]
 
@@ -78,6 +78,8 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
             raise TypeError(f"model is the name of a model, or a function from text to tokens; got {model!r:.80}")
         return Count(int(model(text)), True, getattr(model, "__name__", type(model).__name__))
     method = method_for(model)
+    if method is _WITHOUT_TIKTOKEN:
+        return Count(math.ceil(len(text.encode("utf-8", "surrogatepass")) / 4), False, method.label)
     tokens, certain = _counted(text, method.encoding)
     if method.factor != 1.0:
         tokens = math.ceil(tokens * method.factor)
@@ -113,6 +115,11 @@ _GEMINI = Method(
     "gemini",
 )
 
+# Four bytes, not characters: a Chinese character is three bytes and about a token.
+_WITHOUT_TIKTOKEN = Method(
+    "", False, "an estimate of 4 bytes a token (pip install 'skillruntime[standard]' to count)", family="other"
+)
+
 _PROVIDERS = frozenset({"azure", "azure_ai", "azure_openai", "openai"})
 _CLAUDE_VERSION = re.compile(r"(opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?")
 _CLAUDE_EARLY = re.compile(r"claude-(?:instant|v?[123](?!\d))")
@@ -129,6 +136,8 @@ def method_for(model: str) -> Method:
     >>> method_for("llama-3.3-70b").label
     "o200k_base (not verified for 'llama-3.3-70b')"
     """
+    if not is_installed():
+        return _WITHOUT_TIKTOKEN
     name = model.strip().lower()
     if name in ENCODINGS:
         return Method(name, True, name)

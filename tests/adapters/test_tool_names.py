@@ -74,7 +74,7 @@ def test_an_exact_name_wins() -> None:
     names = ["read-file", "read_file", "functions.read_file"]
 
     assert [meant_name(name, names).name for name in names] == names
-    assert meant_name("ReadFile", names) == MeantName(None, ("read-file", "read_file"))
+    assert meant_name("ReadFile", names) == MeantName(None, ("read-file", "read_file"), is_ambiguous=True)
 
 
 def test_a_separator_between_two_digits_counts() -> None:

@@ -9,7 +9,6 @@ from skillruntime.catalog import derivation_cache
 from skillruntime.catalog.derivation_cache import derive_known
 from skillruntime.contract import limits
 from skillruntime.derive import Derivation, derive
-from skillruntime.derive.interpreter.state import Neighbours
 
 PARSER = """
 import argparse
@@ -20,12 +19,8 @@ p.parse_args()
 """
 
 
-def derived(source: bytes, *, path: str, neighbours: Neighbours) -> Derivation | None:
-    return derive_known(source, path=path, neighbours=neighbours)[0]
-
-
-def nothing(name: str) -> str | None:
-    return None
+def derived(source: bytes, *, path: str) -> Derivation | None:
+    return derive_known(source, path=path)[0]
 
 
 @pytest.fixture
@@ -52,47 +47,34 @@ def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_a_script_is_read_once_by_all_processes(source: bytes, not_derived: Any) -> None:
     """What comes from the file is equal to what was read, whatever the script is."""
-    first = derived(source, path="scripts/go.py", neighbours=nothing)
+    first = derived(source, path="scripts/go.py")
     not_derived()
 
-    assert derived(source, path="scripts/go.py", neighbours=nothing) == first
-    assert first == derive(source, path="scripts/go.py", neighbours=nothing)
+    assert derived(source, path="scripts/go.py") == first
+    assert first == derive(source, path="scripts/go.py")
 
 
 def test_another_script_and_another_path_are_read(not_derived: Any) -> None:
     """The bytes and the path are the key: the path is in the contract."""
     source = PARSER.format(head="", choices="['a']").encode()
-    derived(source, path="scripts/go.py", neighbours=nothing)
+    derived(source, path="scripts/go.py")
     not_derived()
 
     with pytest.raises(AssertionError, match="read again"):
-        derived(source, path="scripts/other.py", neighbours=nothing)
+        derived(source, path="scripts/other.py")
     with pytest.raises(AssertionError, match="read again"):
-        derived(source + b"\n", path="scripts/go.py", neighbours=nothing)
-
-
-def test_a_changed_module_of_the_skill_is_noticed() -> None:
-    """The script's own bytes are the same, the constants that it imports are not."""
-    source = PARSER.format(head="from common import MODES", choices="MODES").encode()
-    modules = {"common": "MODES = ['a', 'b']"}
-
-    found = [derived(source, path="go.py", neighbours=modules.get)]
-    modules["common"] = "MODES = ['a', 'c']"
-    found.append(derived(source, path="go.py", neighbours=modules.get))
-
-    choices = [each.document["input"]["properties"]["mode"]["enum"] for each in found if each is not None]
-    assert choices == [["a", "b"], ["a", "c"]]
+        derived(source + b"\n", path="scripts/go.py")
 
 
 def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script is read again, and the file replaced."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
     source = PARSER.format(head="", choices="['a']").encode()
-    first = derived(source, path="go.py", neighbours=nothing)
+    first = derived(source, path="go.py")
     (file,) = (tmp_path / "derived").iterdir()
     file.write_bytes(b"xxxx{}")
 
-    assert derived(source, path="go.py", neighbours=nothing) == first
+    assert derived(source, path="go.py") == first
     assert file.stat().st_size > 100
 
 
@@ -102,5 +84,5 @@ def test_what_makes_no_usable_contract_is_remembered_too(monkeypatch: pytest.Mon
     monkeypatch.setattr(limits, "MAX_NODES", 11)
 
     for _ in range(2):  # read, then known
-        assert derive_known(small.encode(), path="s.py", neighbours=nothing)[1] is True
-        assert derive_known(large.encode(), path="l.py", neighbours=nothing)[1] is False
+        assert derive_known(small.encode(), path="s.py")[1] is True
+        assert derive_known(large.encode(), path="l.py")[1] is False

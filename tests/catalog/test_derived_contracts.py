@@ -59,20 +59,6 @@ def test_a_script_that_fails_to_parse_affects_only_its_own_tool(
     assert "scripts/bad.py could not be read" in caplog.text
 
 
-def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> None:
-    """A neighbour inside the skill is read; the choices it names are the choices."""
-    files = {
-        "scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES"),
-        "scripts/common.py": "MODES = ['a', 'b']\n",
-    }
-
-    skill = skill_with(tmp_path, files)
-
-    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
-
-    assert found["go"].document["input"]["properties"]["x"] == {"type": "string", "enum": ["a", "b"]}
-
-
 def test_a_module_outside_the_skill_is_never_read(tmp_path: Path) -> None:
     """A link out of the skill's directory is not followed."""
     (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")

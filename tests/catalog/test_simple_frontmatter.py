@@ -12,9 +12,7 @@ import pytest
 from skillruntime.catalog.frontmatter import Cut, cut, parse_cut
 from skillruntime.catalog.simple_frontmatter import scan
 from skillruntime.catalog.summary import Summary, judge, summarize
-from skillruntime.catalog.unquoted_description import scan_unquoted
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml, read_yaml
-from skillruntime.diagnostic import Diagnostic
 from tests.catalog.conftest import DATA
 
 SHAPES = DATA / "frontmatter_shapes/frontmatters.jsonl.gz"
@@ -165,53 +163,6 @@ def test_a_missing_field_needs_no_yaml(block: str, expected: Summary) -> None:
 def test_unusual_fields_are_left_to_yaml(block: str) -> None:
     """No mapping, another case, a tab in a version, a version of several lines, a key that is there twice."""
     assert scan(block) is None
-
-
-@pytest.mark.parametrize(
-    ("block", "description", "place"),
-    [
-        ("name: n\ndescription: Use when: a PDF comes\n", "Use when: a PDF comes", (3, 22)),
-        ("name: n\ndescription: **Reads** PDFs: all\nlicense: MIT\n", "**Reads** PDFs: all", (3, 15)),
-        ("name: n\ndescription: **Reads:**  \n\nall PDFs.\nx: y\n", "**Reads:**\nall PDFs.", (3, 15)),
-        ("description: `pdf` reads\nname: n\n", "`pdf` reads", (2, 14)),
-    ],
-)
-def test_a_description_without_quotes_is_read_as_text(block: str, description: str, place: tuple[int, int]) -> None:
-    """With the warning that the repair of broken YAML gives, at the same place."""
-    found: list[Diagnostic] = []
-
-    assert scan(block) is None
-    assert scan_unquoted(block, "SKILL.md", found) == Summary("n", description, None, 0)
-    assert found == list(parse_cut(Cut(block, "", 2, ()), "SKILL.md").diagnostics)
-    assert (found[0].line, found[0].column) == place
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        "name: n\ndescription: *alias\n",
-        "name: n\ndescription: a: b\n  c: d\n",
-        "name: n\ndescription: a #b: c\n",
-        "name: n\ndescription: a: b\ndescription: c\n",
-        "name: n\ndescription: a: b\nmetadata:\n  version: 1\n",
-    ],
-)
-def test_a_description_that_may_mean_something_else_is_left_to_the_repair(block: str) -> None:
-    """An alias, a nested mapping, a comment, a second description, metadata that may be broken too."""
-    assert scan_unquoted(block, "SKILL.md", []) is None
-
-
-def test_descriptions_without_quotes_are_what_the_repair_reads_on_real_frontmatter() -> None:
-    """The same summaries and the same warnings on the shared data."""
-    taken = 0
-    for block in real_blocks():
-        found: list[Diagnostic] = []
-        if scan(block) is None and (summary := scan_unquoted(block, "SKILL.md", found)) is not None:
-            taken += 1
-            frontmatter = parse_cut(Cut(block, "", 2, ()), "SKILL.md")
-            assert summary == summarize(frontmatter.fields or {}, "", [])
-            assert found == list(frontmatter.diagnostics)
-    assert taken > 200
 
 
 def test_an_escaped_line_end_before_an_empty_line_is_left_to_yaml() -> None:

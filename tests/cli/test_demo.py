@@ -18,7 +18,7 @@ def test_every_scene_of_the_demo_has_the_expected_outcome() -> None:
     document = json.loads(result.stdout)
     assert document["as_expected"] is True
     assert [step["outcome"] for step in document["steps"]] == ["loaded", "repaired", "migrated", "refused", "succeeded"]
-    assert document["catalog"]["total"]["exact"] is True
+    assert document["catalog_tokens"] > 100
     _, repaired, migrated, refused, called = (step["envelope"] for step in document["steps"])
     assert {repair["path"] for repair in repaired["metadata"]["repairs"]} == {
         "/max_articles_per_topic",

@@ -66,7 +66,7 @@ def test_json_is_one_document(work: Path) -> None:
     document = json.loads(result.stdout)
     (contract,) = document["contracts"]
     assert (document["ok"], contract["bump"], contract["required_version"]) == (False, "major", "2.0.0")
-    assert contract["changes"][0]["witness"] == {"topics": "a"}
+    assert contract["changes"][0]["counterexample"] == {"topics": "a"}
     assert contract["migration"]["steps"] == [{"wrap": "/topics"}]
 
 

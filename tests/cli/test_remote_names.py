@@ -111,7 +111,7 @@ def test_an_unreachable_server_is_worth_trying_again(closed_address: str) -> Non
     shown = run("show", f"{secret}?key=secret")
     called = run("call", closed_address, "text=hello")
     server = closed_address.partition("/skills")[0]
-    listed = run("executions", "list", "--url", server)
+    listed = run("remote", "list", "--url", server)
 
     assert (shown.exit_code, called.exit_code, listed.exit_code) == (3, 3, 3)
     assert closed_address in shown.stderr

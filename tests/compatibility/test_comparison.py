@@ -88,8 +88,8 @@ def test_a_change_names_its_place_rule_reason_and_readings() -> None:
                 "bump": "major",
                 "why": "maximum was not limited and is 3",
                 "readings": {"practical": "major", "set_theory": "major"},
-                "witness": {"rows": [{"n": 4}]},
-                "witness_reading": "both",
+                "counterexample": {"rows": [{"n": 4}]},
+                "counterexample_reading": "both",
             }
         ],
     }
@@ -512,15 +512,15 @@ def test_a_literal_name_is_compared_with_the_pattern_that_it_matches(
     verdict = inputs(old, {**old, "properties": {"ab": declared}})
 
     assert verdict.set_theory is set_theory
-    assert verdict.changes[0].to_dict().get("witness") == counterexample
+    assert verdict.changes[0].to_dict().get("counterexample") == counterexample
 
 
 @pytest.mark.parametrize(
     ("old", "new", "counterexample"),
     [
         ({"type": "number", "minimum": 0, "maximum": 1}, {"type": "integer", "minimum": 0, "maximum": 1}, 0.5),
-        ({"type": "number", "minimum": 1, "maximum": 1.2}, {"type": "integer", "minimum": 1}, 1.1),
-        (arr(I, maxItems=2), arr(I, maxItems=1), [0, 1]),
+        ({"type": "number", "minimum": 1, "maximum": 1.2}, {"type": "integer", "minimum": 1}, 1.2),
+        (arr(I, maxItems=2), arr(I, maxItems=1), [0, 0]),
         (arr({"enum": ["a"]}), arr({"enum": ["a"]}, uniqueItems=True), ["a", "a"]),
         (arr({"enum": ["a", 1]}, prefixItems=[True]), arr({"enum": ["a", 1]}), [None]),
         (arr(S, prefixItems=[I, {"type": "number"}]), arr(S, prefixItems=[I, I]), [0, 0.5]),

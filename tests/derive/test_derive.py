@@ -114,26 +114,6 @@ def test_a_default_path_outside_the_workspace_is_left_to_the_script() -> None:
     assert [found[name].get("default") for name in ("a", "b", "c")] == [None, None, "x/y"]
 
 
-def test_known_converters_are_read_by_their_shape() -> None:
-    """A function that converts its text once, a lambda that splits, one that knows yes and no."""
-    found = derived("a20_types.py").document["input"]["properties"]
-
-    assert found["count"] == {"type": "integer", "exclusiveMinimum": 0, "default": 1}
-    assert found["ratio"] == {"type": "number", "minimum": 0, "maximum": 1}
-    assert found["since"] == {"type": "string", "format": "date", "description": "YYYY-MM-DD"}
-    assert found["names"]["items"] == {"type": "string", "pattern": "^[^,]*$"}
-    assert found["names"]["default"] == ["a", "b"]
-    assert found["numbers"]["items"] == {"type": "integer"}
-    assert found["flag"] == {"type": "boolean", "default": True}
-    assert found["where"] == {"type": "string", "format": "path"}
-    assert found["size"] == {"type": "string"}
-
-
-def test_a_converter_that_is_not_known_is_passed_text_and_a_note_says_so() -> None:
-    """``parse_size("2k")`` takes text and may return anything."""
-    assert derived("a20_types.py").notes == ("--size: parse_size() converts it; it is passed on as text",)
-
-
 def test_subcommands_are_a_one_of_with_the_command_as_discriminator() -> None:
     """A call for one command with another's argument is refused; the right one passes."""
     contract = derived("a07_subcommands.py").to_contract()
@@ -196,23 +176,6 @@ def test_what_cannot_be_read_is_named(argument: str, reason: str) -> None:
     assert derivation.confidence == "medium"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "note"),
-    [
-        (["'--x', choices=[1, 2]"], "--x: none of its choices can be given as text, so it cannot be given at all"),
-        (["'known', nargs='*'", "'more', nargs='*'"], "more: it never gets a word, known takes them all"),
-    ],
-)
-def test_what_no_word_can_reach_is_read_and_left_out(arguments: list[str], note: str) -> None:
-    """The parser itself refuses every word for it: nothing is unread, and a note says why it is not offered."""
-    derivation = derive(parser_of("'--given'", *arguments), path="s.py")
-
-    assert derivation is not None
-    assert derivation.complete
-    assert derivation.notes == (note,)
-    assert not {"x", "more"} & set(derivation.document["input"]["properties"])
-
-
 def test_a_parser_handed_to_another_module_may_have_more_arguments() -> None:
     """Who cannot be read may have added some, and that is said."""
     derivation = derive(parser_of("'--x'").replace("p.parse_args", "common.extend(p)\np.parse_args"), path="s.py")
@@ -224,51 +187,7 @@ def test_a_parser_handed_to_another_module_may_have_more_arguments() -> None:
     assert known.unread[0].reason == "common.extend may add some"
 
 
-def test_a_list_that_is_given_is_added_to_the_default_and_a_note_says_so() -> None:
-    """``append`` with a default cannot be said by saying the default again."""
-    derivation = derive(parser_of("'--x', action='append', default=['a']"), path="s.py")
-
-    assert derivation is not None
-    assert "default" not in derivation.document["input"]["properties"]["x"]
-    assert derivation.notes == ("--x: what is given is added to the default ['a']",)
-
-
-def test_stdin_json_is_read_from_its_use() -> None:
-    """A key read by index is required, what has a default is not, and no command line is written."""
-    derivation = derived("j01_stdin.py")
-
-    assert derivation.document["input"] == {
-        "type": "object",
-        "properties": {"text": {}, "limit": {"type": "integer", "default": 10}, "language": {}},
-        "required": ["text"],
-    }
-    assert "command_line" not in derivation.document["run"]
-    assert derivation.confidence == "low"
-
-
-def test_a_usage_line_and_numbered_places_are_read_together() -> None:
-    """The usage line names them, the code says which is a number; all of it is a best effort, and says so."""
-    derivation = derived("s01_usage.py")
-
-    assert derivation.document["input"]["properties"] == {
-        "input": {"type": "string"},
-        "size": {"type": "integer"},
-        "prefix": {"type": "string", "default": "part"},
-    }
-    assert derivation.document["input"]["required"] == ["input", "size"]
-    assert (derivation.framework, derivation.confidence) == ("sys.argv", "low")
-
-
 BY_HAND = ["s04_by_hand.py", "s30_key_and_value.py", "b04_by_hand.sh"]
-
-
-@pytest.mark.parametrize("script", BY_HAND)
-def test_words_that_are_taken_apart_by_hand_stay_unread(script: str) -> None:
-    """Skip rather than guess."""
-    derivation = derived(script)
-
-    assert not derivation.complete
-    assert list(derivation.document["input"]["properties"]) == ["args"]
 
 
 @pytest.mark.parametrize(
@@ -324,35 +243,6 @@ def test_no_mangled_script_makes_the_reader_raise(data: st.DataObject) -> None:
     derivation = derive(text[:start] + data.draw(st.sampled_from(["", "x", "(", "'", "*"])) + text[end:], path=script)
 
     assert derivation is None or derivation.document["run"]["script"] == script
-
-
-def test_what_a_script_imports_from_beside_it_is_read_too() -> None:
-    """Constants and helpers of a neighbouring module are read, only through what the caller passes."""
-    beside = {"common": "MODES = ['a', 'b']\ndef extend(p):\n    p.add_argument('--y', type=int, default=2)\n"}
-    script = "import argparse, common\nfrom common import MODES\np = argparse.ArgumentParser()\n"
-    script += "p.add_argument('--x', choices=MODES)\ncommon.extend(p)\np.parse_args()\n"
-
-    alone = derive(script, path="s.py")
-    together = derive(script, path="s.py", neighbours=beside.get)
-
-    assert alone is not None
-    assert together is not None
-    assert {each.argument for each in alone.unread} == {"--x", "arguments"}
-    assert together.document["input"]["properties"] == {
-        "x": {"type": "string", "enum": ["a", "b"]},
-        "y": {"type": "integer", "default": 2},
-    }
-    assert together.complete
-
-
-def test_modules_that_import_each_other_do_not_loop() -> None:
-    """Reading a cycle of imports ends."""
-    beside = {"a": "import b\nX = 1\n", "b": "from a import X\n"}
-
-    derivation = derive("import a\n" + parser_of("'--x'"), path="s.py", neighbours=beside.get)
-
-    assert derivation is not None
-    assert derivation.complete
 
 
 def test_arguments_that_overwrite_each_other_exclude_each_other() -> None:

@@ -141,27 +141,6 @@ def test_a_repeated_part_costs_no_more_than_its_length(name: str, source: str) -
     assert time.process_time() - start < 5
 
 
-def test_a_script_that_takes_too_long_to_parse_is_unread() -> None:
-    """Its grammar has thousands of readings that tree-sitter follows at the same time."""
-    source = "const dir = process.argv[2];\nif x:\n" + "f x:\n" * 10_000 + "{" * 3_000
-
-    derivation = derive(source, path="scripts/tool.js")
-
-    assert derivation is not None
-    assert [str(each) for each in derivation.unread] == ["arguments: the script takes too long to parse"]
-    assert list(derivation.document["input"]["properties"]) == ["args"]
-
-
-def test_a_program_with_more_commands_than_can_be_read_says_so() -> None:
-    """A thousand commands use up the steps that one script may cost."""
-    commands = "".join(f"@app.command()\ndef c{n}(a: str, b: int = 3): pass\n" for n in range(2_500))
-
-    derivation = derive(f"import typer\napp = typer.Typer()\n{commands}app()\n", path="scripts/tool.py")
-
-    assert derivation is not None
-    assert [str(each) for each in derivation.unread] == ["arguments: there are too many commands to read"]
-
-
 def test_a_number_of_values_below_one_is_named() -> None:
     """``maxItems: -1`` is not JSON Schema, and the contract could not be used."""
     source = f"{ARGPARSE}p.add_argument('--y', nargs=-1)\np.parse_args()\n"

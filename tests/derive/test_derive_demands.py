@@ -76,40 +76,6 @@ def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing
     assert list(derivation.document["input"]["properties"]) == ["args"]
 
 
-def test_a_module_beside_the_script_that_reads_no_words_adds_none() -> None:
-    """The module is looked into."""
-    source = "from tool import main\nif __name__ == '__main__':\n    main()\n"
-
-    derivation = derive(source, path="x.py", neighbours={"tool": "def main():\n    print(1)\n"}.get)
-
-    assert derivation is not None
-    assert derivation.complete
-    assert derivation.document["input"]["properties"] == {}
-
-
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("x.py", "import sys\nargs = dict(a.lstrip('-').split('=') for a in sys.argv[1:])\nprint(args)\n"),
-        ("x.js", "for (const a of process.argv.slice(2)) console.log(a.replace(/^--/, '').split('='));\n"),
-    ],
-)
-def test_words_without_their_dashes_are_options_by_hand(path: str, source: str) -> None:
-    """A list of any texts would be a wrong contract."""
-    assert "options are taken apart by hand" in str(derived(source, path).unread[0])
-
-
-def test_an_array_of_a_shell_script_must_have_as_many_items_as_the_script_asks_for() -> None:
-    """``test ${#FILES[@]} -ge 1 || exit 1`` counts the words that are not flags."""
-    source = (
-        '#!/bin/bash\nFILES=()\nfor arg in "$@"; do\n  case $arg in\n    --quiet) QUIET=1 ;;\n'
-        '    *) FILES+=("$arg") ;;\n  esac\ndone\n'
-        'test ${#FILES[@]} -ge 1 || { echo "no files"; exit 1; }\necho "$QUIET ${FILES[@]}"\n'
-    )
-
-    assert derived(source, "x.sh").document["input"]["required"] == ["files"]
-
-
 def test_positionals_and_values_that_a_node_script_tests_are_required() -> None:
     """``util.parseArgs`` declares neither."""
     source = (
@@ -122,23 +88,6 @@ def test_positionals_and_values_that_a_node_script_tests_are_required() -> None:
 
     assert schema["required"] == ["name", "positionals"]
     assert schema["properties"]["positionals"]["minItems"] == 2
-
-
-@pytest.mark.parametrize(
-    ("path", "source", "least"),
-    [
-        ("x.sh", '#!/bin/sh\n[ $# -ge 2 ] || exit 1\nfrom="$1"; shift; shift\nexec run "$@"\n', 2),
-        ("x.sh", '#!/bin/sh\nif [ "$1" = x ]; then\n  [ $# -lt 2 ] && exit 1\nfi\nexec run "$@"\n', 0),
-        ("x.py", "import sys\nif len(sys.argv) < 2:\n    sys.exit('Usage: x.py <cmd>')\nrun(sys.argv[1:])\n", 1),
-        ("x.py", "import sys\nrun(sys.argv[1:])\n", 0),
-    ],
-)
-def test_a_list_of_words_has_as_many_as_every_call_needs(path: str, source: str, least: int) -> None:
-    """What the words mean is unknown, but a call without them would show the usage only."""
-    schema = derived(source, path).document["input"]
-
-    assert schema["properties"]["args"].get("minItems", 0) == least
-    assert schema.get("required", []) == (["args"] if least else [])
 
 
 def test_a_switch_with_a_computed_default_is_read() -> None:

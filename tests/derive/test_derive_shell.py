@@ -42,7 +42,7 @@ CASES: list[tuple[str, list[str]]] = [
     (
         'if [ $# -eq 1 ] || [ $# -eq 2 ]; then\n  echo "$1" "${2:-}"\nelse\n'
         '  echo "Usage: x ONE [TWO]"\n  exit 1\nfi\n',
-        ["argument_1"],
+        ["one"],
     ),
     ('case $# in\n  0) echo usage; exit 1 ;;\nesac\necho "$1"\n', ["argument_1"]),
     ('[ -z "$NAME" ] && NAME=world\necho "$NAME ${1:-}"\n', []),
@@ -104,7 +104,9 @@ def test_usage_texts_and_comments_describe_the_arguments() -> None:
     derivation = derive(source, path="rename.sh")
 
     assert derivation is not None
-    assert derivation.document["description"] == "Rename pictures by date."
+    assert derivation.document["description"] == (
+        "Rename pictures by date. Usage: rename.sh <folder> [pattern]; folder where they are"
+    )
     found = derivation.document["input"]["properties"]
     assert found["folder"]["description"] == "where they are"
     assert found["pattern"]["description"] == "which of them"

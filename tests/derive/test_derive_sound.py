@@ -58,27 +58,6 @@ def test_choices_that_may_be_others_are_computed(change: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ("m = ['a', 'b']\nm.pop()", ["a"]),
-        ("m = ['a', 'b']\nm.clear()\nm.append('c')", ["c"]),
-        ("m = {'a', 'b'}\nm.discard('b')", ["a"]),
-        ("m = set()\nm.update(['a', 'b'])\nm.add('a')", ["a", "b"]),
-        ("m = {'a': 1, 'b': 2}\ndel m['b']", ["a"]),
-        ("m = ['a']\nn = m\nn += ['b']", ["a", "b"]),
-        ("def f():\n    m = []\n    m.append('a')\n    return m\nm = f()", ["a"]),
-        ("m = None\nfor v in ['a', 'b', 'c']:\n    if v == 'a':\n        continue\n    m = [v]\n    break", ["b"]),
-    ],
-)
-def test_changes_that_are_certain_are_made(change: str, expected: list[str]) -> None:
-    """What can be decided is decided."""
-    found = derived(f"{change}\n{CHOICES}")
-
-    assert of_x(found, "enum") == expected
-    assert found.complete
-
-
-@pytest.mark.parametrize(
     "change",
     [
         "m = 'a'\nwhile os.path.exists('f'):\n    m = 'b'",
@@ -99,49 +78,6 @@ def test_a_default_that_may_be_another_is_not_declared(change: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "doubtful"),
-    [
-        (f"def add():\n    {MAYBE.replace('    ', '        ')}return\n    p.add_argument('--b')\nadd()", ["--b"]),
-        (
-            "for v in ['a', 'b']:\n    if os.path.exists(v):\n        continue\n    p.add_argument('--' + v)",
-            ["--a", "--b"],
-        ),
-        ("for v in ['a', 'b']:\n    p.add_argument('--' + v)\n    if os.path.exists(v):\n        break", ["--b"]),
-    ],
-)
-def test_an_argument_behind_an_early_end_is_in_doubt(body: str, doubtful: list[str]) -> None:
-    """A function that may have returned, a loop that may have been left: what follows may not be asked for."""
-    found = derived(body)
-
-    assert [(each.argument, each.reason) for each in found.unread] == [(name, CONDITION) for name in doubtful]
-
-
-def test_who_comes_to_parse_has_passed_every_early_end() -> None:
-    """``if not sys.argv[1:]: return usage()`` ends the script, so every argument added before parsing is certain."""
-    body = "def main():\n    if len(sys.argv) < 2:\n        return 1\n    p.add_argument('--x')\n    p.parse_args()\n"
-
-    assert derived(f"{body}main()").complete
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("a = p.add_argument('--x')\na.choices = ['a']", {"type": "string", "enum": ["a"]}),
-        ("a = p.add_argument('--x', default='a')\na.default = 'b'", {"type": "string", "default": "b"}),
-        ("p.add_argument('--x', default='a')\np.set_defaults(x='b')", {"type": "string", "default": "b"}),
-        (f"p.add_argument('--x', default='a')\n{MAYBE}p.set_defaults(x='b')", {"type": "string"}),
-        ("o = p._action_groups.pop()\np._action_groups.append(o)\no.add_argument('--x')", {"type": "string"}),
-    ],
-)
-def test_what_is_changed_after_it_was_asked_for_is_read_as_changed(body: str, expected: dict[str, Any]) -> None:
-    """Actions, defaults and the two groups that every parser has."""
-    found = derived(body)
-
-    assert found.document["input"]["properties"] == {"x": expected}
-    assert found.complete
-
-
-@pytest.mark.parametrize(
     "body",
     [
         "p.add_argument('--x')\np._remove_action(p._actions[-1])",
@@ -151,3 +87,34 @@ def test_what_is_changed_after_it_was_asked_for_is_read_as_changed(body: str, ex
 def test_what_is_done_behind_the_parsers_back_is_reported(body: str) -> None:
     """Private methods, and arguments that are added to an unknown object."""
     assert "arguments" in {each.argument for each in derived(body).unread}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"def add():\n    {MAYBE.replace('    ', '        ')}return\n    p.add_argument('--x')\nadd()",
+        "for v in ['x', 'y']:\n    if os.path.exists(v):\n        continue\n    p.add_argument('--' + v)",
+        "for v in ['x', 'y']:\n    p.add_argument('--' + v)\n    if os.path.exists(v):\n        break",
+        "a = p.add_argument('--x')\na.choices = ['a']",
+        "add = p.add_argument\nadd('--x')",
+        "def add(make):\n    make('--x')\nadd(p.add_argument)",
+    ],
+)
+def test_an_argument_that_may_be_there_or_be_changed_is_reported(body: str) -> None:
+    """A function that may have returned, a loop that may have been left, an action that is changed later."""
+    assert not derived(body).complete
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("p.add_argument('--x', default='a')\np.set_defaults(x='b')", {"type": "string", "default": "b"}),
+        (f"p.add_argument('--x', default='a')\n{MAYBE}p.set_defaults(x='b')", {"type": "string"}),
+    ],
+)
+def test_a_default_that_is_set_later_wins(body: str, expected: dict[str, Any]) -> None:
+    """`set_defaults` wins over the argument's own default, and under a condition no default is certain."""
+    found = derived(body)
+
+    assert found.document["input"]["properties"] == {"x": expected}
+    assert found.complete

@@ -20,7 +20,7 @@ from skillruntime.server.access import KeyRing
 from skillruntime.server.open_executions import durable_executions
 from skillruntime.server.published_skill import SkillWork, serve_catalog
 from skillruntime.server.service import SkillService
-from skillruntime.testing.hostile.cases import skill_text
+from tests.hostile.cases import skill_text
 from tests.server.postgres import Postgres, running_postgres
 
 pytestmark = pytest.mark.skipif(

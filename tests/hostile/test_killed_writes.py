@@ -21,7 +21,7 @@ from skillruntime.cli import group
 from skillruntime.contract import Contract
 from skillruntime.runtime.skill_copy import copy_skill
 from skillruntime.runtime.workspace import Workspace
-from skillruntime.testing.hostile.cases import skill_text
+from tests.hostile.cases import skill_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux")
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
-from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, unwrapped, wrapped
+from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, launcher, unwrapped, wrapped
 
 CLAUDE = """{
   "mcpServers": {
@@ -146,7 +149,7 @@ def test_codex_keeps_its_toml() -> None:
     assert servers["files"]["args"] == ["mcp-proxy", "--", "npx", "-y", "server-filesystem"]
     assert servers["web"]["args"] == ["mcp-proxy", "--bearer-env", "TOKEN", "https://example.org/mcp"]
     assert "# my servers" in new and "# node" in new
-    assert tomllib.loads(unwrapped(new, toml=True).text) == tomllib.loads(CODEX)
+    assert unwrapped(new, toml=True).text == CODEX
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"mcpServers": 5}', "{", '{"mcpServers": {}'])
@@ -216,3 +219,64 @@ def test_what_cannot_be_wrapped_is_named_and_stays() -> None:
         "c: not wrapped: it has neither a command nor a url",
         "d: not wrapped: it has a url, and env or args, which only a command has",
     ]
+
+
+def test_the_proxy_is_started_from_anywhere(tmp_path: Path) -> None:
+    """A client that a desktop starts has another directory, and another PATH."""
+    words = launcher()
+
+    result = subprocess.run([*words, "--version"], cwd=tmp_path, env={"PATH": ""}, capture_output=True, check=False)
+
+    assert Path(words[0]).is_absolute()
+    assert result.returncode == 0
+
+
+def test_a_proxy_that_uvx_runs_is_started_by_uvx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own folder is in a cache, which may be emptied."""
+    monkeypatch.setattr(sys, "prefix", "/home/me/.cache/uv/archive-v0/x1")
+    monkeypatch.setattr("shutil.which", lambda name, **more: f"/usr/bin/{name}")
+    text = '{"mcpServers": {"a": {"command": "x", "args": ["y"]}, "b": {"url": "https://e.org"}}}'
+
+    words = launcher()
+    new = wrapped(text, launcher=words).text
+
+    assert words == ("/usr/bin/uvx", "--from", "skillruntime[standard]", "skillruntime")
+    assert json.loads(new)["mcpServers"] == {
+        "a": {"command": "/usr/bin/uvx", "args": [*words[1:], "mcp-proxy", "--", "x", "y"]},
+        "b": {"command": "/usr/bin/uvx", "args": [*words[1:], "mcp-proxy", "https://e.org"]},
+    }
+    assert wrapped(new, launcher=words).text == new
+    assert unwrapped(new).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[mcp_servers.a]\r\nurl = "https://e.org"\r\n',
+        "[mcp_servers.a]\n  url='https://e.org' # u\n  enabled = true\n  bearer_token_env_var = 'T' # t\n[b]\nx=1",
+        '[mcp_servers.a]\nbearer_token_env_var = "T"\nurl = "https://e.org"\n[mcp_servers.a.tools]\nx = 1\n',
+    ],
+)
+def test_a_url_in_toml_comes_back_byte_for_byte(text: str) -> None:
+    """Its place, its quotes and its comment stay."""
+    new = wrapped(text, ["--log", "l"], toml=True).text
+
+    assert tomllib.loads(new)["mcp_servers"]["a"]["args"][-1] == "https://e.org"
+    assert unwrapped(new, toml=True).text == text
+
+
+def test_what_could_not_be_undone_is_not_wrapped() -> None:
+    """An inline table would get line breaks."""
+    with pytest.raises(ClientFileError, match="by hand"):
+        wrapped('mcp_servers = { a = { url = "https://e.org", bearer_token_env_var = "T" } }\n', toml=True)
+
+
+def test_unwrap_keeps_what_was_changed_since() -> None:
+    """An argument that the user added behind the proxy stays with the server."""
+    new = wrapped('{"mcpServers": {"a": {"command": "x", "args": ["y"]}}}', launcher=["/bin/skillruntime"]).text
+
+    changed = new.replace('"y"]', '"y", "--verbose"], "env": {"A": "b"}')
+
+    assert unwrapped(changed).text == (
+        '{"mcpServers": {"a": {"command": "x", "args": ["y", "--verbose"], "env": {"A": "b"}}}}'
+    )

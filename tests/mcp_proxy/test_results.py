@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
-from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER
+from skillruntime.adapters.mcp_proxy.session import CLIENT
 from tests.mcp_proxy.messages import call, known, to_bytes, to_client
 
 WEATHER = {
@@ -65,29 +65,6 @@ def test_report_passes_the_result_and_writes_to_the_log() -> None:
 def test_results_that_promise_nothing_are_not_checked(result: Any) -> None:
     """An error, a task, and a question have no output yet."""
     assert answered(result) == result
-
-
-@pytest.mark.parametrize(
-    ("started", "method"),
-    [
-        ({"task": {"taskId": "t1", "status": "working"}}, "tasks/result"),
-        ({"resultType": "task", "taskId": "t1"}, "tasks/get"),
-    ],
-)
-def test_the_result_of_a_task_is_checked_where_it_arrives(started: Any, method: str) -> None:
-    """2025-11-25 fetches it by `tasks/result`; 2026-07-28 finds it in the finished task."""
-    session = known(WEATHER, options=REFUSE)
-    session.from_client(call("{}", name="weather"))
-    session.from_server(to_bytes({"jsonrpc": "2.0", "id": 7, "result": started}))
-    ask = to_bytes({"jsonrpc": "2.0", "id": 8, "method": method, "params": {"taskId": "t1"}})
-    assert session.from_client(ask) == [(SERVER, ask)]
-
-    broken = {"content": [], "structuredContent": {"degrees": "warm"}}
-    result = broken if method == "tasks/result" else {"status": "completed", "taskId": "t1", "result": broken}
-    [answer] = to_client(session.from_server(to_bytes({"jsonrpc": "2.0", "id": 8, "result": result})))
-
-    arrived = answer["result"] if method == "tasks/result" else answer["result"]["result"]
-    assert arrived["isError"] is True
 
 
 def test_folded_schemas_have_no_alternatives_at_their_root() -> None:

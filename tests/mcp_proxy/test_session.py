@@ -72,6 +72,26 @@ def test_a_call_that_cannot_be_repaired_is_answered_and_not_forwarded() -> None:
     assert (to_server(sends), to_client(sends)) == ([], [answer])
 
 
+def test_the_same_refused_call_is_answered_in_other_words() -> None:
+    """A model that sends it a third time is shown the parameter's schema; another call is answered as at first."""
+    session = known()
+    texts = []
+    for number in range(4):
+        arguments = '{"topic": "AI", "limit": 11}' if number < 3 else '{"topic": "AI", "limit": 12}'
+        [answer] = to_client(session.from_client(call(arguments, id=str(number))))
+        texts.append(answer["result"]["content"][0]["text"])
+
+    assert texts == [
+        "Not run: /limit: 11 is more than the maximum 10. Send an integer, at most 10.",
+        "Not run: /limit: 11 is more than the maximum 10. This same call has been refused 2 times: change it, or ask "
+        "the user. Send an integer, at most 10.",
+        "Not run: You have sent these same arguments 3 times; /limit must fit the schema "
+        '{"type":"integer","maximum":10}. '
+        "Send other arguments, or tell the user what is missing; the same ones are refused every time.",
+        "Not run: /limit: 12 is more than the maximum 10. Send an integer, at most 10.",
+    ]
+
+
 def test_a_stateless_call_is_refused_in_the_form_of_its_revision() -> None:
     """A 2026-07-28 result says that it is complete."""
     sends = known().from_client(call("{}", more=f', "_meta": {json.dumps(ENVELOPE)}'))
@@ -293,12 +313,16 @@ def test_a_garbled_tool_name_meets_the_one_tool_it_can_mean(name: str) -> None:
     assert message["params"] == {"name": "digest", "arguments": {"topic": "a"}}
 
 
-def test_a_tool_name_that_could_mean_two_tools_stays() -> None:
-    """The server says that there is no such tool."""
+def test_a_tool_name_that_could_mean_two_tools_is_refused() -> None:
+    """The model reads which two; a name that is not near to one passes, for a tool may be hidden from lists."""
     session = known({"name": "read-file"}, {"name": "read_file"})
-    line = call("{}", name="ReadFile")
 
-    assert session.from_client(line) == [(SERVER, line)]
+    [answer] = to_client(session.from_client(call("{}", name="ReadFile")))
+    other = call("{}", name="readfiles")
+
+    text = 'Not run: "ReadFile" can be several tools. Call read-file or read_file.'
+    assert answer["result"] == {"content": [{"type": "text", "text": text}], "isError": True}
+    assert session.from_client(other) == [(SERVER, other)]
 
 
 def test_an_error_about_arguments_becomes_a_tool_execution_error() -> None:
@@ -362,15 +386,20 @@ def test_a_batch_that_fits_keeps_its_bytes() -> None:
     assert known().from_client(line) == [(SERVER, line)]
 
 
-def test_refused_calls_of_a_batch_are_answered_in_its_answer() -> None:
-    """The others are forwarded, and the client gets one array for its one array."""
+def test_each_call_of_a_batch_is_checked() -> None:
+    """One is repaired and forwarded with what is no call, one is refused and answered at once."""
     session = known()
-    sends = session.from_client(b"[" + call("{}", id="1").strip() + b',{"id":2,"method":"ping"}]\n')
-    assert sends == [(SERVER, b'[{"id":2,"method":"ping"}]\n')]
+    calls = [call('{"topic": "a", "limit": "5"}', id="1"), call("{}", id="2"), b'{"id":3,"method":"ping"}']
 
-    [answer] = to_client(session.from_server(b'[{"jsonrpc":"2.0","id":2,"result":{}}]\n'))
+    sends = session.from_client(b"[" + b",".join(each.strip() for each in calls) + b"]\n")
 
-    assert [each["id"] for each in answer] == [2, 1]
+    [batch] = to_server(sends)
+    assert [each["id"] for each in batch] == [1, 3]
+    assert batch[0]["params"]["arguments"] == {"topic": "a", "limit": 5}
+    assert [[each["id"] for each in answers] for answers in to_client(sends)] == [[2]]
+    assert session.from_server(b'[{"jsonrpc":"2.0","id":3,"result":{}}]\n')[0][1] == (
+        b'[{"jsonrpc":"2.0","id":3,"result":{}}]\n'
+    )
 
 
 def test_a_batch_of_refused_calls_is_answered_at_once() -> None:

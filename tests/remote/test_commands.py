@@ -21,7 +21,6 @@ import pytest
 from skillruntime.cli.login import log_in
 from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
 from skillruntime.remote.environment_credentials import variable_for
-from skillruntime.remote.ssrf_guard import AddressGuard
 from tests.server.test_hostile_server import mean, say
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
@@ -72,7 +71,7 @@ class Running:
             (folder.parent / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Says it again\n---\nCall it.\n")
             (folder.parent / "contract.json").write_text(json.dumps(CONTRACT))
             if changes:
-                written = json.loads(self.run("describe", name, "-s", str(self.skills), "--json").stdout)
+                written = json.loads(self.run("remote", "describe", name, "-s", str(self.skills), "--json").stdout)
                 (folder.parent / "descriptor.json").write_text(json.dumps({**written, **changes}))
         self.key = self.run("serve", "--data", str(self.data), "--new-key", "op", "--operator").stdout.strip()
         options = ["-s", str(self.skills), "--trust", "--data", str(self.data), "--port", "0", "--log"]
@@ -93,9 +92,9 @@ class Running:
         return command(*arguments, **environment)
 
     def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run ``executions`` with the operator's key."""
+        """Run ``remote`` with the operator's key."""
         environment = {variable_for(self.url): self.key}
-        return command("executions", *arguments, "--url", self.url, "--json", **environment)
+        return command("remote", *arguments, "--url", self.url, "--json", **environment)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +117,8 @@ def test_serve_says_what_and_where(running: Running) -> None:
 
 def test_describe_prints_what_a_server_would_publish(running: Running) -> None:
     """A whole descriptor; an unknown skill is an error as in other commands."""
-    described = running.run("describe", "echo", "-s", str(running.skills), "--json")
-    unknown = running.run("describe", "nothing", "-s", str(running.skills), "--json")
+    described = running.run("remote", "describe", "echo", "-s", str(running.skills), "--json")
+    unknown = running.run("remote", "describe", "nothing", "-s", str(running.skills), "--json")
 
     descriptor = SkillDescriptor.from_dict(json.loads(described.stdout))
     assert (descriptor.id, descriptor.version) == ("echo", "1.4.0")
@@ -139,13 +138,15 @@ def test_a_second_server_on_one_data_directory_exits_with_3(running: Running) ->
 def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
     """By URL or by file; with a malformed argument repaired; and resumed by the execution's id."""
     url = f"{running.url}/skills/echo"
-    by_url = running.run("invoke", url, '{"Text": "Hello"}', "--json")
+    by_url = running.run("remote", "invoke", url, '{"Text": "Hello"}', "--json")
     shown = json.loads(by_url.stdout)
     path = tmp_path / "descriptor.json"
-    described = running.run("describe", "echo", "-s", str(running.skills), "--base-url", running.url, "--json")
+    described = running.run(
+        "remote", "describe", "echo", "-s", str(running.skills), "--base-url", running.url, "--json"
+    )
     path.write_text(described.stdout)
-    by_file = running.run("invoke", str(path), "text=Hello", "--json")
-    resumed = running.run("invoke", url, "--resume", shown["metadata"]["execution_id"], "--json")
+    by_file = running.run("remote", "invoke", str(path), "text=Hello", "--json")
+    resumed = running.run("remote", "invoke", url, "--resume", shown["metadata"]["execution_id"], "--json")
 
     assert by_url.returncode == 0, by_url.stderr
     assert shown["data"] == {"said": "Hello"}
@@ -164,7 +165,7 @@ def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
 def test_what_cannot_be_invoked_is_reported(running: Running, arguments: list[str], code: str) -> None:
     """As an envelope, with exit code 1 or 3."""
     path, *rest = arguments
-    result = running.run("invoke", running.url + path, *rest, "--json")
+    result = running.run("remote", "invoke", running.url + path, *rest, "--json")
 
     assert result.returncode in (1, 3)
     assert json.loads(result.stdout)["errors"][0]["code"] in (code, "PARAM_OUT_OF_RANGE")
@@ -172,9 +173,10 @@ def test_what_cannot_be_invoked_is_reported(running: Running, arguments: list[st
 
 def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -> None:
     """Operators see everyone's; a task waits until its worker reports the result."""
+    url = f"{running.url}/skills/chore"
     begun = [
         subprocess.Popen(
-            [sys.executable, "-m", "skillruntime.cli", "invoke", f"{running.url}/skills/chore", f"text={n}", "--json"],
+            [sys.executable, "-m", "skillruntime.cli", *("remote", "invoke", url, f"text={n}", "--json")],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -199,7 +201,7 @@ def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -
 
 def test_a_other_caller_lists_nothing(running: Running) -> None:
     """The message names the variable to set."""
-    result = running.run("executions", "list", "--url", running.url)
+    result = running.run("remote", "list", "--url", running.url)
 
     assert result.returncode == 1
     assert "AUTH_REQUIRED" in result.stderr and variable_for(running.url) in result.stderr
@@ -208,8 +210,8 @@ def test_a_other_caller_lists_nothing(running: Running) -> None:
 def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) -> None:
     """Section 7: without it, the skill does not exist."""
     url = f"{running.url}/skills/secret"
-    other_caller = running.run("invoke", url, "text=x", "--json")
-    known = running.run("invoke", url, "text=x", "--json", **{variable_for(running.url): running.key})
+    other_caller = running.run("remote", "invoke", url, "text=x", "--json")
+    known = running.run("remote", "invoke", url, "text=x", "--json", **{variable_for(running.url): running.key})
 
     assert json.loads(other_caller.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
     assert json.loads(known.stdout)["data"] == {"said": "x"}
@@ -224,7 +226,7 @@ async def test_a_server_that_is_not_a_skill_server_is_reported(document: Any, st
     """The report is one line for every answer of that server."""
     async with mean(say(document, status)) as server:
         url = f"http://127.0.0.1:{server.port}"
-        result = await anyio.to_thread.run_sync(command, "executions", "list", "--url", url)
+        result = await anyio.to_thread.run_sync(command, "remote", "list", "--url", url)
 
     assert result.returncode == 1
     assert "is it a skill server?" in result.stderr
@@ -239,7 +241,7 @@ def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
     assert process.stderr is not None
     try:
         url = next(line for line in process.stderr if line.startswith("serving")).strip().rpartition(" ")[2]
-        listed = command("executions", "list", "--url", url, "--json", **{variable_for(url): running.key})
+        listed = command("remote", "list", "--url", url, "--json", **{variable_for(url): running.key})
     finally:
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
@@ -252,7 +254,7 @@ def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
 @pytest.mark.parametrize("base", ["nonsense", "ftp://example.com", "http://[::1", "http://example.com:99999"])
 def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None:
     """Before an unusable descriptor is published."""
-    result = running.run("describe", "echo", "-s", str(running.skills), "--base-url", base, "--json")
+    result = running.run("remote", "describe", "echo", "-s", str(running.skills), "--base-url", base, "--json")
 
     assert result.returncode == 1
     assert "base URL" in json.loads(result.stdout)["errors"][0]["message"]
@@ -261,7 +263,7 @@ def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None
 def test_an_address_that_is_not_a_url_is_reported() -> None:
     """The command fails before it sends a request."""
     listed, invoked = (
-        command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))
+        command(*words) for words in (("remote", "list", "--url", "http://[::1"), ("remote", "invoke", "http://["))
     )
 
     assert "is not a URL" in listed.stderr and "names no host" in invoked.stderr
@@ -284,7 +286,7 @@ async def test_a_person_logs_in_with_a_browser(capsys: pytest.CaptureFixture[str
         config = OAuth2Config(f"http://127.0.0.1:{issuer.port}/token", "https://issuer.example/authorize")
 
         async def person() -> None:
-            tokens.append((await log_in(config, "cli", AddressGuard(allow_all=True))).access)
+            tokens.append((await anyio.to_thread.run_sync(log_in, config, "cli")).access)
 
         tasks.start_soon(person)
         said = ""

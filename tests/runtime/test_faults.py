@@ -80,7 +80,7 @@ def test_a_script_that_finds_the_disk_full_fails_as_any_other(write_skill: Write
     """Its workspace is full: the script's own error is quoted."""
     catalog = write_skill("open('new', 'w').write('x' * 100_000)", trusted=False)
 
-    response = approved(catalog, workspace=full_disk).call_blocking("sample", {})
+    response = approved(catalog, workspace=full_disk, shared_workspace=True).call_blocking("sample", {})
 
     assert response.errors is not None
     assert "No space left on device" in response.errors[0].message
@@ -205,7 +205,8 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     temporary.mkdir()
     # The lock lives as long as any process of the command.
     script = "import fcntl; held = open('held', 'w'); fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB); print('true')"
-    runtime = approved(write_skill(script, trusted=False), workspace=tmp_path / "workspace", sandbox=level)
+    catalog = write_skill(script, trusted=False)
+    runtime = approved(catalog, workspace=tmp_path / "workspace", sandbox=level, shared_workspace=True)
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
 
     async def main() -> tuple[int, int, int]:

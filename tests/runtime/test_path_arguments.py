@@ -58,7 +58,7 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
 )
 def test_paths_are_found_wherever_a_schema_says_so(tmp_path, schema, arguments, expected) -> None:
     """Through properties, items, references and every branch; a value that is not a path stays."""
-    resolved = with_resolved_paths(arguments, Schema(schema), Workspace(tmp_path))
+    resolved = with_resolved_paths(arguments, Schema(schema), Workspace(tmp_path).resolve)
 
     assert resolved == _filled(expected, str(tmp_path))
 
@@ -71,18 +71,18 @@ def test_a_path_is_found_as_deep_as_arguments_may_be(tmp_path: Path) -> None:
         arguments = {"a": arguments}
 
     with pytest.raises(SkillInputError, match="outside the workspace"):
-        with_resolved_paths(arguments, schema, Workspace(tmp_path))
+        with_resolved_paths(arguments, schema, Workspace(tmp_path).resolve)
 
 
 def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
     """What the model sent stays as it was; without a path it is the very same object."""
     sent = {"a": ["x"], "b": {"c": 1}}
 
-    resolved = with_resolved_paths(sent, Schema({"properties": {"a": {"items": PATH}}}), Workspace(tmp_path))
+    resolved = with_resolved_paths(sent, Schema({"properties": {"a": {"items": PATH}}}), Workspace(tmp_path).resolve)
 
     assert sent == {"a": ["x"], "b": {"c": 1}}
     assert resolved["b"] is sent["b"]
-    assert with_resolved_paths(sent, Schema({"properties": {"d": PATH}}), Workspace(tmp_path)) is sent
+    assert with_resolved_paths(sent, Schema({"properties": {"d": PATH}}), Workspace(tmp_path).resolve) is sent
 
 
 def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
     schema = {"properties": {"a": PATH, "b/c": {"items": PATH}}}
 
     with pytest.raises(SkillInputError) as caught:
-        with_resolved_paths({"a": "../x", "b/c": ["ok", "/etc/passwd"]}, Schema(schema), Workspace(tmp_path))
+        with_resolved_paths({"a": "../x", "b/c": ["ok", "/etc/passwd"]}, Schema(schema), Workspace(tmp_path).resolve)
 
     assert [error.details["path"] for error in caught.value.to_errors()] == ["/a", "/b~1c/1"]
     assert "relative to the workspace" in caught.value.to_errors()[0].suggested_action
@@ -127,7 +127,7 @@ def test_a_name_that_is_a_path_stays_inside(tmp_path: Path, schema: dict[str, An
     def arguments(key: str) -> dict[str, Any]:
         return {"files": {key: 1}} if "properties" in schema else {key: 1}
 
-    assert with_resolved_paths(arguments("a/b"), made, workspace) == arguments("a/b")
+    assert with_resolved_paths(arguments("a/b"), made, workspace.resolve) == arguments("a/b")
     for key in ("../x", "/etc/passwd", "a/../../x", "\0"):
         with pytest.raises(SkillInputError, match="outside"):
-            with_resolved_paths(arguments(key), made, workspace)
+            with_resolved_paths(arguments(key), made, workspace.resolve)

@@ -1,11 +1,11 @@
-"""What a result reports about itself: `skillruntime/runtime/reported_status.py`."""
+"""What a result reports about itself: `skillruntime/runtime/error_responses.py`."""
 
 from __future__ import annotations
 
 import pytest
 
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.reported_status import data_of, read_reported
+from skillruntime.runtime.error_responses import data_of, read_reported
 
 
 @pytest.mark.parametrize("output", [None, [], "failed", {"state": 1}, {"status": "running"}, {"errors": [{}]}])

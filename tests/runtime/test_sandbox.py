@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,13 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
 
     assert len(places) == 4
     assert not any(Path(place, "made-here").exists() for place in places)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a closed file below /usr")
+async def test_a_closed_file_of_root_below_usr_stays_closed(level: str, workspace: Path) -> None:
+    """/usr is readable to every command, and the host could read this file."""
+    with tempfile.NamedTemporaryFile(dir="/usr/local/share") as closed:
+        assert await result_of(level, workspace, f"open({closed.name!r}).read()") == "PermissionError"
 
 
 async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,33 +309,6 @@ async def test_node_runs(level: str, workspace: Path) -> None:
     )
 
     assert finished.stdout == b"4\n", finished.stderr
-
-
-async def test_compiled_files_of_the_skill_are_not_run(level: str, tmp_path: Path, workspace: Path) -> None:
-    """A forged .pyc next to a harmless source: the source is what was approved, and what runs."""
-    skill = tmp_path / "skill"
-    skill.mkdir()
-    (skill / "words.py").write_text("WORD = 'forged'\n")
-    import py_compile
-
-    py_compile.compile(str(skill / "words.py"))
-    before = (skill / "words.py").stat()
-    (skill / "words.py").write_text("WORD = 'honest'\n")
-    os.utime(skill / "words.py", ns=(before.st_atime_ns, before.st_mtime_ns))
-    (skill / "run.py").write_text("import words\nprint(words.WORD)\n")
-    sandbox = await open_sandbox(level)
-
-    finished = await sandbox.run(
-        SandboxCommand(
-            (sys.executable, str(skill / "run.py")),
-            workspace,
-            skills=(skill,),
-            readable=interpreter_paths(sys.executable),
-            writable=(workspace,),
-        )
-    )
-
-    assert finished.stdout == b"honest\n", finished.stderr
 
 
 async def test_network_is_granted_only_when_asked_for(level: str, workspace: Path) -> None:

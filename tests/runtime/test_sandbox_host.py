@@ -125,7 +125,7 @@ def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(tmp_path: Path
         for each in watched:
             os.close(each)
 
-    assert len(ended) >= 2
+    assert len(ended) >= 1  # no supervisor waits for a command
     assert all(ended)
 
 
@@ -146,7 +146,7 @@ async def test_commands_at_once_see_nothing_of_each_other(tmp_path: Path, level:
         finished = await run(level, tmp_path / f"w{number}", source, SECRET=f"secret-{number}")
         said[f"secret-{number}"] = set(finished.stdout.decode().split())
 
-    for _ in range(2):  # the second time in supervisors that waited, as users of the first commands
+    for _ in range(2):  # the second time as users of the first commands
         async with anyio.create_task_group() as tasks:
             for number in range(12):
                 tasks.start_soon(command, number)

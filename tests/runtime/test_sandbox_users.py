@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
+
+from tests.runtime.as_user import as_user, need_namespaces
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")
 
@@ -19,47 +17,12 @@ import anyio, json
 from skillruntime.runtime import sandbox_report
 print(json.dumps(anyio.run(sandbox_report)))
 """
-USER = 12345
 
 
 def report(tmp_path: Path, *prefix: str) -> dict[str, str | None]:
     """Return what a new process finds out about the levels, run by *prefix* as a user without privileges."""
-    interpreter = sys.executable
-    if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("setpriv is not installed")
-        home = tmp_path / "home"
-        home.mkdir()
-        for directory in (home, *tmp_path.parents[:2], tmp_path):  # pytest's are closed to other users
-            directory.chmod(0o755)
-        os.chown(home, USER, USER)
-        prefix = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *prefix)
-        system = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
-        # Through `env`: the first program that setpriv starts is still found with the rights of root.
-        can_run = subprocess.run([*prefix[:4], "env", interpreter, "-I", "-c", ""], capture_output=True).returncode == 0
-        interpreter = interpreter if can_run else system
-        if not Path(interpreter).exists():
-            pytest.skip("this Python lies where other users cannot reach it")
-    paths = [str(Path(__file__).parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(tmp_path / "home"),
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys([*paths, sysconfig.get_path("purelib")])),
-    }
-    if prefix:
-        reads = [*prefix[:4], "env", interpreter, "-c", "import anyio, skillruntime"]
-        if subprocess.run(reads, capture_output=True, env=environment).returncode != 0:
-            pytest.skip("the installed packages lie where other users cannot read them")
-    done = subprocess.run([*prefix, interpreter, "-c", REPORT], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str | None] = json.loads(done.stdout)
+    found: dict[str, str | None] = json.loads(as_user(tmp_path, ["-c", REPORT], *prefix))
     return found
-
-
-def need_namespaces() -> None:
-    """Skip where this user cannot make a user namespace."""
-    if shutil.which("bwrap") is None or subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode != 0:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("bubblewrap or user namespaces are missing")
 
 
 def test_an_unprivileged_user_has_both_levels(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
+from skillruntime.adapters.mcp_proxy.calls import MARK, Note, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import Span, members, object_in, replaced, text_of, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message, to_error, to_result
+from skillruntime.adapters.mcp_proxy.messages import Message, to_error
+
+if TYPE_CHECKING:
+    from skillruntime.errors import SkillError
 
 __all__ = [
     *("INVALID_PARAMS", "REPAIRS_KEY", "changed", "converted_error", "note_fields", "refusal", "tool_error"),
@@ -23,7 +26,7 @@ INVALID_PARAMS = -32602
 
 # Both SDKs answer an unknown tool, a bad cursor, a missing header or envelope with -32602 too: those stay errors.
 _OTHER = re.compile(
-    r"unknown tool|tool\b.*\bnot found|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
+    r"unknown tool|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
     r"|invalid request parameters",
     re.IGNORECASE,
 )
@@ -36,10 +39,9 @@ _ARGUMENTS = re.compile(
 )
 
 
-def refusal(message: Message, tool: str, faults: Iterable[Fault], *, modern: bool) -> bytes:
+def refusal(message: Message, faults: Iterable[SkillError], *, modern: bool) -> bytes:
     """Return the answer to a call that is not forwarded: a tool execution error (SEP-1303), in its revision's form."""
-    faults = tuple(faults)
-    text = refusal_text(tool, faults)
+    text = refusal_text(faults)
     if not modern and "task" in message.params:
         # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
         return to_error(message.part("id"), INVALID_PARAMS, text)
@@ -52,7 +54,8 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
     >>> tool_error(b"7", "Not run.", modern=False)
     b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Not run."}],"isError":true}}'
     """
-    return to_result(request_id, to_bytes(tool_result(text, modern=modern)))
+    result = to_bytes(tool_result(text, modern=modern))
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, result)
 
 
 def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
@@ -73,7 +76,8 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
     # some servers say what is wrong in `data` alone
     if isinstance(error.get("data"), str) and error["data"] not in text:
         text = f"{text}: {error['data']}"
-    if _OTHER.search(text) or not _ARGUMENTS.search(text):
+    is_unknown_tool = "tool" in text.lower() and "not found" in text.lower()
+    if is_unknown_tool or _OTHER.search(text) or not _ARGUMENTS.search(text):
         return None
     ending = message.raw[len(message.raw.rstrip()) :]
     return tool_error(message.part("id"), text, modern=modern) + ending

@@ -13,13 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skillruntime.adapters.mcp_proxy.json_text import encode, to_bytes
-from skillruntime.adapters.mcp_proxy.tools import Tool
+from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
 if TYPE_CHECKING:
     from skillruntime.contract import Repair
     from skillruntime.errors import SkillError
+    from skillruntime.runtime.error_responses import Refusals as Counted
 
-__all__ = ["MARK", "Fault", "Note", "Verdict", "cut", "digest_of", "judge", "refusal_text", "split_state"]
+__all__ = [
+    *("MARK", "Note", "Refusals", "Verdict", "cut", "digest_of", "judge", "judge_call", "refusal_text"),
+    *("refused", "split_state"),
+]
 
 MOST_TOKENS = 80
 LONGEST_TEXT = 10_000_000
@@ -39,22 +44,12 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One reason why a call was refused."""
-
-    path: str
-    code: str
-    message: str
-    action: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is to become of a call: ``arguments`` to forward instead of its own, or ``faults`` to answer with."""
 
     arguments: bytes | None = None
     notes: tuple[Note, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SkillError, ...] = ()
     unchecked: str | None = None
 
     @property
@@ -68,6 +63,28 @@ class Verdict:
     def renamed(self, name: str, meant: str) -> Verdict:
         """Return the verdict on a call that named another tool than it meant."""
         return replace(self, notes=(Note("", "tool-name", encode(name), encode(meant)), *self.notes))
+
+
+def judge_call(tools: Tools, options: Options, name: str, arguments: bytes) -> tuple[Tool | None, Verdict]:
+    """Return the tool that a call by *name* means, None where none is known, and the verdict on the call."""
+    tool = tools.find(name)
+    if tool is None and options.of(name).policy not in ("strict", "off"):
+        meant = tools.meant_by(name)
+        if meant.is_ambiguous:
+            return None, refused(f"{_short(name)} can be several tools", f"Call {' or '.join(meant.nearest)}")
+        tool = tools.find(meant.name) if meant.name is not None else None
+    # A tool may be hidden from lists and exist: the server says whether it does.
+    if tool is None:
+        return None, Verdict(unchecked="the tool is not listed")
+    verdict = judge(tool, arguments, options.of(tool.name).policy)
+    return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
+
+
+def refused(message: str, action: str | None = None) -> Verdict:
+    """Return the verdict on a call that is wrong as a whole."""
+    from skillruntime.errors import ErrorCode, SkillError  # not before it is needed
+
+    return Verdict(faults=(SkillError(ErrorCode.INVALID_INPUT, message, True, None, action),))
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
@@ -99,26 +116,26 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
             pass
     # RFC 8259, 4: what a parser makes of a key that comes twice is not defined.
     if isinstance(unreadable, _RepeatedKeyError):
-        return Verdict(faults=(Fault("", "INVALID_INPUT", str(unreadable), "Send each argument once"),))
+        return refused(str(unreadable), "Send each argument once")
     if unreadable is not None:
-        return Verdict(faults=(Fault("", "INVALID_INPUT", f"The arguments are not readable JSON: {unreadable}"),))
+        return refused(f"The arguments are not readable JSON: {unreadable}")
     try:
         # From the text and not from the values: only the text knows that the version was written 1.10.
         raw: Any = text.decode() if len(text) <= LONGEST_TEXT else value
         accepted = tool.contract.accept(raw, fill_defaults=False, policy=policy)
     except UnicodeDecodeError:
-        return Verdict(faults=(Fault("", "INVALID_INPUT", "The arguments are not UTF-8"),))
+        return refused("The arguments are not UTF-8")
     except (SkillInputError, UnsupportedVersionError) as error:
-        return Verdict(faults=tuple(_fault(each) for each in error.to_errors()))
+        return Verdict(faults=tuple(error.to_errors()))
     new = to_bytes(accepted.arguments, literals)
     notes = tuple(_noted(each) for each in accepted.repairs)
     return Verdict(arguments=new, notes=notes or (Note("", "empty-text"),))
 
 
-def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
+def refusal_text(faults: Iterable[SkillError]) -> str:
     """Return what the model reads of a refused call: what is wrong, where, and the next step; at most 80 tokens.
 
-    >>> refusal_text("digest", [Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
+    >>> refusal_text(refused("/n: 11 is more than the maximum 10", "Send 10").faults)
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
     # The first fault always gets a sentence; eight tokens are kept to say how many more there are.
@@ -126,7 +143,7 @@ def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
     left = MOST_TOKENS - 4
     faults = list(faults)
     for number, fault in enumerate(faults):
-        parts = [each.rstrip(".") + "." for each in (fault.message, fault.action) if each]
+        parts = [each.rstrip(".") + "." for each in (fault.message, fault.suggested_action) if each]
         sentence = " " + " ".join(parts)
         if _tokens(sentence) > left - (8 if number < len(faults) - 1 else 0):
             if number == 0:
@@ -135,6 +152,23 @@ def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
         text += sentence
         left -= _tokens(sentence)
     return text
+
+
+class Refusals:
+    """What one conversation was refused: who sends the same call again is answered in other words."""
+
+    def __init__(self) -> None:
+        self._counted: Counted | None = None
+
+    def told(self, name: str, arguments: bytes, faults: tuple[SkillError, ...]) -> tuple[SkillError, ...]:
+        """Count the refusal of a call, and return *faults* as the model is told them this time."""
+        from skillruntime.runtime.error_responses import Refusals as Counted
+        from skillruntime.runtime.error_responses import repeated
+
+        if self._counted is None:
+            self._counted = Counted()
+        times = self._counted.count(digest_of(name, arguments))
+        return repeated(faults[0], times), *faults[1:]
 
 
 def digest_of(name: str, arguments: bytes) -> str:
@@ -195,11 +229,6 @@ def _noted(repair: Repair) -> Note:
     if repair.secret:
         return Note(repair.path, repair.rule)
     return Note(repair.path, repair.rule, _short(repair.before), _short(repair.after))
-
-
-def _fault(error: SkillError) -> Fault:
-    path = str((error.details or {}).get("path", ""))
-    return Fault(path, error.code.value, error.message, error.suggested_action or "")
 
 
 def _short(value: Any) -> str:

@@ -1,16 +1,20 @@
 """Configuration files of MCP clients, with each server behind the proxy, or as it was before.
 
-JSON with or without comments is edited in place: comments, order and layout stay. Nothing is written to disk.
+JSON with or without comments is edited in place: comments, order and layout stay. Nothing is written to disk. The law:
+what was wrapped and not changed since is unwrapped to the same bytes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import tomllib
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from skillruntime.adapters.mcp_proxy.json_text import (
@@ -25,20 +29,25 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     to_bytes,
 )
 
-__all__ = ["ClientFileError", "Edited", "servers_in", "unwrapped", "wrapped"]
+__all__ = ["ClientFileError", "Edited", "launcher", "unwrapped", "wrapped"]
 
 EXECUTABLE = "skillruntime"
 COMMAND = "mcp-proxy"
 TABLES = ("mcpServers", "servers", "mcp_servers")
 """Where servers are listed: Claude Code and Cursor, VS Code, Codex."""
+# `uvx` runs a program from one of these folders of uv's cache, which `uv cache clean` removes.
+_UV_CACHES = {"archive-v0", "builds-v0", "environments-v2"}
+_LONGEST_LAUNCHER = 4
 # How clients' files write the one transport.
 _HTTP = ("http", "streamable-http", "streamableHttp")
 # Editors on Windows write it; a reader may ignore it (RFC 8259, 8.1).
 _BOM = b"\xef\xbb\xbf"
 _VARIABLE = "SKILLRUNTIME_HEADER_"
-# A string is matched too, because `//` in one is not a comment: most URLs have it.
-_COMMENT_OR_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|//[^\r\n]*+|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|,(?=\s*[}\]])', re.DOTALL)
+# A string is matched too, because `//` in one is not a comment: most URLs have it. What has no end goes to the end of
+# the file, so that no text is looked at twice.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?+(?:"|\Z)'
+_COMMENT_OR_STRING = re.compile(_STRING + rb"|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = re.compile(_STRING + rb"|,(?=\s*+[}\]])", re.DOTALL)
 
 
 class ClientFileError(ValueError):
@@ -53,18 +62,35 @@ class Edited:
     notes: list[str] = field(default_factory=list)
 
 
-def wrapped(text: str, options: Sequence[str] = (), *, executable: str = EXECUTABLE, toml: bool = False) -> Edited:
+def launcher() -> tuple[str, ...]:
+    """Return the words that start this program from any directory, whatever PATH the client has."""
+    if _UV_CACHES.intersection(Path(sys.prefix).parts):
+        return (shutil.which("uvx") or "uvx", "--from", f"{EXECUTABLE}[standard]", EXECUTABLE)
+    installed = shutil.which(EXECUTABLE, path=sysconfig.get_path("scripts")) or shutil.which(EXECUTABLE)
+    if installed is not None:
+        return (str(Path(installed).absolute()),)
+    return (sys.executable, "-m", f"{EXECUTABLE}.cli")
+
+
+def wrapped(
+    text: str, options: Sequence[str] = (), *, launcher: Sequence[str] = (EXECUTABLE,), toml: bool = False
+) -> Edited:
     """Return a client's file with each server behind the proxy, which gets *options*; one that is behind it stays.
 
     >>> wrapped('{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}}').text
     '{"mcpServers": {"git": {"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "mcp-server-git"]}}}'
 
     Raises:
-        ClientFileError: it is not such a file.
+        ClientFileError: it is not such a file, or `unwrapped` could not undo it.
     """
+    proxy = [*launcher, COMMAND, *options]
     if toml:
-        return _toml(text, lambda entry: _wrapped_table(entry, options, executable))
-    return _json(text, lambda raw, span: _wrap(raw, span, options, executable))
+        edited = _toml(text, lambda entry: _wrap_table(entry, proxy))
+    else:
+        edited = _json(text, lambda raw, span: _wrap(raw, span, proxy))
+    if unwrapped(edited.text, toml=toml).text != unwrapped(text, toml=toml).text:
+        raise ClientFileError("its layout would be lost; put the proxy before each server by hand")
+    return edited
 
 
 def unwrapped(text: str, *, toml: bool = False) -> Edited:
@@ -76,30 +102,10 @@ def unwrapped(text: str, *, toml: bool = False) -> Edited:
     Raises:
         ClientFileError: it is not such a file.
     """
-    if toml:
-        return _toml(text, _unwrapped_table)
-    return _json(text, _unwrap)
+    return _toml(text, _unwrap_table) if toml else _json(text, _unwrap)
 
 
-def servers_in(text: str, *, toml: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the servers that a client's file lists, by name.
-
-    Raises:
-        ClientFileError: it is not such a file.
-    """
-    if toml:
-        try:
-            table = tomllib.loads(text).get(TABLES[2])
-        except tomllib.TOMLDecodeError as error:
-            raise ClientFileError(f"not TOML: {error}") from None
-        if not isinstance(table, dict):
-            raise ClientFileError(f"it has no table {TABLES[2]}")
-        return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
-    raw = _plain(text.encode())
-    return {name: decode(raw[start:end]) for name, (start, end) in _entries(raw, nested=False)}
-
-
-def _json(text: str, edit: Any) -> Edited:
+def _json(text: str, edit: Callable[[bytes, Span], dict[Span, bytes] | str]) -> Edited:
     original = text.encode()
     raw = _plain(original)
     changes: dict[Span, bytes] = {}
@@ -124,60 +130,61 @@ def _plain(text: bytes) -> bytes:
     return _TRAILING_COMMA.sub(blank, _COMMENT_OR_STRING.sub(blank, text))
 
 
-def _entries(raw: bytes, *, nested: bool = True) -> list[tuple[str, Span]]:
+def _entries(raw: bytes) -> list[tuple[str, Span]]:
     try:
         # `members` scans brackets and quotes only: before a part is edited, the whole must be JSON.
         decode(raw)
-        tables = list(_tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=nested))
-        if not any(raw[start] == ord("{") for start, _ in tables):
-            raise ClientFileError(f"none of {', '.join(TABLES)} is in the file")
-        return [
-            (name, span)
-            for start, _ in tables
-            if raw[start] == ord("{")
-            for name, span in members(raw, start)
-            if raw[span[0]] == ord("{")
-        ]
+        tables = list(_tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=True))
+        entries: list[tuple[str, Span]] = []
+        for start in tables:
+            entries += [(name, span) for name, span in members(raw, start) if raw[span[0]] == ord("{")]
     except Malformed as error:
         raise ClientFileError(f"not JSON: {error}") from None
+    if not tables:
+        raise ClientFileError(f"none of {', '.join(TABLES)} is in the file")
+    return entries
 
 
-def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[Span]:
+def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[int]:
     """Yield where servers are listed: also by project (`~/.claude.json`), and in the settings of VS Code."""
-    for key, span in members(raw, start):
+    for key, (place, _) in members(raw, start):
+        if raw[place] != ord("{"):
+            continue
         if key in TABLES:
-            yield span
-        elif key == "projects" and nested and raw[span[0]] == ord("{"):
-            for _, (inner, _) in members(raw, span[0]):
-                yield from _tables(raw, inner, nested=False) if raw[inner] == ord("{") else ()
-        elif key == "mcp" and raw[span[0]] == ord("{"):
-            yield from _tables(raw, span[0], nested=False)
+            yield place
+        elif key == "mcp":
+            yield from _tables(raw, place, nested=False)
+        elif key == "projects" and nested:
+            for _, (inner, _) in members(raw, place):
+                if raw[inner] == ord("{"):
+                    yield from _tables(raw, inner, nested=False)
 
 
-def _is_wrapped(entry: dict[str, Any]) -> bool:
-    # The command may be a path to the program, hence only its name in it.
+def _is_wrapped(entry: Any) -> bool:
+    # The command may be a path to the program, or one that starts it, `uvx` say.
     arguments = entry.get("args")
-    return isinstance(arguments, list) and arguments[:1] == [COMMAND] and EXECUTABLE in str(entry.get("command"))
+    if not isinstance(arguments, list) or COMMAND not in arguments[:_LONGEST_LAUNCHER]:
+        return False
+    before = [entry.get("command"), *arguments[: arguments.index(COMMAND)]]
+    return any(EXECUTABLE in str(each) for each in before)
 
 
-def _wrap(raw: bytes, span: Span, options: Sequence[str], executable: str) -> dict[Span, bytes] | str:
+def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | str:
     entry = decode(raw[span[0] : span[1]])
     if _is_wrapped(entry):
         return {}
     if not isinstance(entry.get("command"), str):
-        return _wrap_url(raw, span, options, executable, entry)
+        return _wrap_url(raw, span, proxy, entry)
     if not isinstance(entry.get("args", []), list):
         return "not wrapped: its args are not a list"
     inside = dict(members(raw, span[0]))
-    before = [COMMAND, *options, "--", entry["command"]]
-    changes = {inside["command"]: to_bytes(executable)}
-    prefix = ", ".join(encode(each) for each in before).encode()
+    program = to_bytes(proxy[0])
+    prefix = ", ".join(encode(each) for each in (*proxy[1:], "--", entry["command"])).encode()
     if "args" not in inside:
-        return {inside["command"]: to_bytes(executable) + b', "args": [' + prefix + b"]"}
+        return {inside["command"]: program + b', "args": [' + prefix + b"]"}
     start = inside["args"][0] + 1
     # The space marks an array that was there and empty: to unwrap leaves it, and drops one that was not there.
-    changes[(start, start)] = prefix + (b", " if entry["args"] else b" ")
-    return changes
+    return {inside["command"]: program, (start, start): prefix + (b", " if entry["args"] else b" ")}
 
 
 def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
@@ -204,29 +211,23 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
     return {**changes, args: json.dumps(rest, ensure_ascii=False).encode()}
 
 
-def _wrap_url(
-    raw: bytes, span: Span, options: Sequence[str], executable: str, entry: dict[str, Any]
-) -> dict[Span, bytes] | str:
+def _wrap_url(raw: bytes, span: Span, proxy: Sequence[str], entry: dict[str, Any]) -> dict[Span, bytes] | str:
     """Return the changes that make of a server at a URL one that is started; header values go into its environment."""
-    if not isinstance(entry.get("url"), str):
-        return "not wrapped: it has neither a command nor a url"
-    if entry.get("type", "http") not in _HTTP:
-        return f"not wrapped: the transport {entry['type']!r} is not spoken"
-    headers = entry.get("headers", {})
-    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        return "not wrapped: its headers are not text"
-    # `unwrap` could not tell them from those that the proxy is given.
-    if "env" in entry or "args" in entry:
-        return "not wrapped: it has a url, and env or args, which only a command has"
+    reason = _unfit_url(entry)
+    if reason is not None:
+        return reason
+    arguments = list(proxy[1:])
     # The values stay out of the arguments, which every user of the machine can list.
-    sent = [part for key in headers for part in ("--header", f"{key}=env:{_variable(key)}")]
+    for name in entry.get("headers", {}):
+        arguments += ["--header", f"{name}=env:{_variable(name)}"]
     # `unwrap` gives the client's own word for the transport back.
-    word = ("--url-type", entry["type"]) if entry.get("type", "http") != "http" else ()
-    before = ", ".join(encode(each) for each in (COMMAND, *options, *sent, *word)).encode()
+    if entry.get("type", "http") != "http":
+        arguments += ["--url-type", entry["type"]]
+    before = ", ".join(encode(each) for each in arguments).encode()
     places = _members(raw, span[0])
     key, value = places["url"]
     changes = {
-        key: b'"command": ' + to_bytes(executable) + b', "args"',
+        key: b'"command": ' + to_bytes(proxy[0]) + b', "args"',
         value: b"[" + before + b", " + raw[value[0] : value[1]] + b"]",
     }
     if "type" in places:
@@ -238,6 +239,21 @@ def _wrap_url(
     return changes
 
 
+def _unfit_url(entry: dict[str, Any]) -> str | None:
+    """Return why a server without a command cannot be put behind the proxy; ``None`` where it can."""
+    if not isinstance(entry.get("url"), str):
+        return "not wrapped: it has neither a command nor a url"
+    if entry.get("type", "http") not in _HTTP:
+        return f"not wrapped: the transport {entry['type']!r} is not spoken"
+    headers = entry.get("headers", {})
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        return "not wrapped: its headers are not text"
+    # `unwrap` could not tell them from those that the proxy is given.
+    if "env" in entry or "args" in entry:
+        return "not wrapped: it has a url, and env or args, which only a command has"
+    return None
+
+
 def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, bytes] | str:
     places = _members(raw, span[0])
     (start, _), (_, between) = places["command"]
@@ -247,12 +263,17 @@ def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, byte
     *_, (url, url_end) = elements(raw, args)
     changes = {(start, end): b'"url": ' + raw[url:url_end]}
     if "type" in places:
-        word = next((value for flag, value in pairwise(arguments) if flag == "--url-type" and value in _HTTP), "http")
-        changes[places["type"][1]] = to_bytes(word)
-    names = {variable: name for flag, value in pairwise(arguments) if flag == "--header"
-             for name, _, variable in [value.partition("=env:")]}  # fmt: skip
-    inside = _members(raw, places["env"][1][0]) if "env" in places else {}
-    if "env" in places and all(each in names for each in inside):
+        words = [value for flag, value in pairwise(arguments) if flag == "--url-type" and value in _HTTP]
+        changes[places["type"][1]] = to_bytes(words[0] if words else "http")
+    if "env" not in places:
+        return changes
+    names = {}
+    for flag, value in pairwise(arguments):
+        if flag == "--header":
+            name, _, variable = value.partition("=env:")
+            names[variable] = name
+    inside = _members(raw, places["env"][1][0])
+    if all(each in names for each in inside):
         changes[places["env"][0]] = b'"headers"'
         changes |= {key: to_bytes(names[each]) for each, (key, _) in inside.items()}
     return changes
@@ -273,7 +294,7 @@ def _variable(header: str) -> str:
     return _VARIABLE + re.sub(r"\W", "_", header).upper()
 
 
-def _toml(text: str, edit: Any) -> Edited:
+def _toml(text: str, edit: Callable[[Any], str | None]) -> Edited:
     import tomlkit  # only Codex writes TOML
     from tomlkit.exceptions import TOMLKitError
 
@@ -281,62 +302,91 @@ def _toml(text: str, edit: Any) -> Edited:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
         raise ClientFileError(f"not TOML: {error}") from None
-    table = next((document[key] for key in TABLES if key in document), None)
+    table = document.get(TABLES[2])
     if not isinstance(table, dict):
-        raise ClientFileError(f"none of {', '.join(TABLES)} is in the file")
-    notes = [f"{name}: {note}" for name, entry in table.items() if isinstance(entry, dict) and (note := edit(entry))]
-    return Edited(tomlkit.dumps(document), notes)
+        raise ClientFileError(f"it has no table {TABLES[2]}")
+    edited = Edited("")
+    for name, entry in table.items():
+        note = edit(entry) if isinstance(entry, dict) else None
+        if note is not None:
+            edited.notes.append(f"{name}: {note}")
+    edited.text = tomlkit.dumps(document)
+    return edited
 
 
-def _wrapped_table(entry: Any, options: Sequence[str], executable: str) -> str | None:
-    import tomlkit
-
+def _wrap_table(entry: Any, proxy: Sequence[str]) -> str | None:
     if _is_wrapped(entry):
         return None
-    if isinstance(entry.get("command"), str):
-        if not isinstance(entry.get("args", []), list):
-            return "not wrapped: its args are not a list"
-        before = [COMMAND, *options, "--", str(entry["command"])]
-        entry["command"] = executable
-        if "args" not in entry:
-            # The last comma marks that there were none: to unwrap drops them.
-            entry["args"] = tomlkit.value(json.dumps(before)[:-1] + ",]")
-            return None
-        for index, each in enumerate(before):
-            entry["args"].insert(index, each)
+    if not isinstance(entry.get("command"), str):
+        return _wrap_url_table(entry, proxy)
+    import tomlkit
+
+    if not isinstance(entry.get("args", []), list):
+        return "not wrapped: its args are not a list"
+    before = [*proxy[1:], "--", str(entry["command"])]
+    entry["command"] = proxy[0]
+    if "args" not in entry:
+        # The last comma marks that there were none: to unwrap drops them.
+        entry["args"] = tomlkit.value(json.dumps(before)[:-1] + ",]")
         return None
+    for index, each in enumerate(before):
+        entry["args"].insert(index, each)
+    return None
+
+
+def _wrap_url_table(entry: Any, proxy: Sequence[str]) -> str | None:
     if not isinstance(entry.get("url"), str):
         return "not wrapped: it has neither command nor url"
     if any(key in entry for key in ("http_headers", "env_http_headers", "env_vars", "args", "env")):
         return "not wrapped: give its headers as environment variables with --header"
-    token = entry.pop("bearer_token_env_var", None)
-    sent = ["--bearer-env", str(token)] if token is not None else []
-    url = str(entry.pop("url"))
-    entry["command"] = executable
-    entry["args"] = [COMMAND, *options, *sent, url]
+    arguments = list(proxy[1:])
+    token = entry.get("bearer_token_env_var")
     if token is not None:
+        arguments += ["--bearer-env", str(token)]
         # Codex gives a server only the variables that its table names.
-        entry["env_vars"] = [str(token)]
+        _put(entry, "bearer_token_env_var", {"env_vars": f"[{token.as_string()}]"})
+    args = ", ".join([*map(json.dumps, arguments), entry["url"].as_string()])
+    _put(entry, "url", {"command": json.dumps(proxy[0]), "args": f"[{args}]"})
     return None
 
 
-def _unwrapped_table(entry: Any) -> None:
+def _unwrap_table(entry: Any) -> str | None:
     if not _is_wrapped(entry):
-        return
-    arguments = [str(each) for each in entry["args"]]
+        return None
+    arguments = entry["args"]
     if "--" in arguments:
         at = arguments.index("--") + 1
-        entry["command"] = arguments[at]
-        if len(arguments) == at + 1 and entry["args"].as_string().endswith(",]"):
+        entry["command"] = str(arguments[at])
+        if len(arguments) == at + 1 and arguments.as_string().endswith(",]"):
             del entry["args"]
-            return
+            return None
         for _ in range(at + 1):
-            entry["args"].pop(0)
-        return
+            arguments.pop(0)
+        return None
+    url = arguments[-1].as_string()
+    if "--bearer-env" in arguments and "env_vars" in entry:
+        _put(entry, "env_vars", {"bearer_token_env_var": entry["env_vars"][0].as_string()})
     del entry["command"]
-    del entry["args"]
-    entry["url"] = arguments[-1]
-    if "--bearer-env" in arguments:
-        entry["bearer_token_env_var"] = arguments[arguments.index("--bearer-env") + 1]
-        # They are the proxy's own: a table that had some was not wrapped.
-        entry.pop("env_vars", None)
+    _put(entry, "args", {"url": url})
+    return None
+
+
+def _put(table: Any, key: str, members: dict[str, str]) -> None:
+    """Write *members*, each the TOML text of its value, in the place of *key*; the comment behind it stays."""
+    import tomlkit
+    from tomlkit.items import SingleKey
+
+    body = getattr(table.value, "body", None)
+    if body is None:
+        raise ClientFileError("a server's keys are written as a.b = ...; write it as a table")
+    place = next(index for index, (each, _) in enumerate(body) if each is not None and each.key == key)
+    old_key, old = body[place]
+    before_sign = old_key.as_string()[len(old_key.as_string().rstrip()) :]
+    new = []
+    for name, text in members.items():
+        item, new_key = tomlkit.value(text), SingleKey(name, sep=old_key.sep, original=name + before_sign)
+        item.trivia.indent, item.trivia.trail = old.trivia.indent, "\n"
+        new.append((new_key, item))
+    new[-1][1].trivia.comment_ws, new[-1][1].trivia.comment = old.trivia.comment_ws, old.trivia.comment
+    new[-1][1].trivia.trail = old.trivia.trail
+    body[place : place + 1] = new

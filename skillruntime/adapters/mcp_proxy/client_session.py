@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from skillruntime.adapters.mcp_proxy.answers import REPAIRS_KEY, note_fields
-from skillruntime.adapters.mcp_proxy.calls import Verdict, judge, refusal_text
+from skillruntime.adapters.mcp_proxy.calls import Refusals, judge_call, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import decode, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import read_message
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.results import checked_result
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
+
+if TYPE_CHECKING:
+    from skillruntime.errors import SkillError
 
 __all__ = ["enforce"]
 
@@ -55,6 +59,7 @@ class _Enforced:
         self._options = options
         self._log = log
         self._tools = Tools()
+        self._refusals = Refusals()
 
     async def call(self, name: str, arguments: dict[str, Any] | None, *rest: Any, **more: Any) -> Any:
         """Call a tool with the arguments that it accepts, or return the refusal."""
@@ -63,15 +68,15 @@ class _Enforced:
         except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
             return await self._call(name, arguments, *rest, **more)
         # A retry gets the repair that its first round got, and is never refused: it may be right by another schema.
-        tool, verdict = self._judge(name, text)
+        tool, verdict = judge_call(self._tools, self._options, name, text)
         is_retry = more.get("request_state") is not None
         if verdict.outcome != "passed" and not is_retry:
             # The session shows no list_changed: a call that does not fit is judged by the list of this moment.
             await self._relist()
-            tool, verdict = self._judge(name, text)
+            tool, verdict = judge_call(self._tools, self._options, name, text)
         self._log(call_entry(name, verdict, client="", values=self._options.log_values))
         if verdict.faults and not is_retry:
-            return _refused(name, verdict)
+            return _refused(self._refusals.told(name, text, verdict.faults))
         if not verdict.notes or tool is None:
             return self._checked(tool, await self._call(name, arguments, *rest, **more))
         new = decode(verdict.arguments) if verdict.arguments is not None else arguments
@@ -89,14 +94,6 @@ class _Enforced:
         message = {"id": 0, "result": result.model_dump(by_alias=True, mode="json", exclude_none=True)}
         refused = checked_result(read_message(to_bytes(message)), tool, mode, self._log, modern=False)
         return result if refused is None else type(result).model_validate(decode(refused)["result"])
-
-    def _judge(self, name: str, text: bytes) -> tuple[Tool | None, Verdict]:
-        meant = name if self._tools.find(name) else self._tools.meant_by(name)
-        tool = self._tools.find(meant) if meant else None
-        if tool is None:
-            return None, Verdict(unchecked="the tool is not listed")
-        verdict = judge(tool, text, self._options.of(tool.name).policy)
-        return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
 
     async def _relist(self) -> None:
         """Read all pages of the list; where the server does not give it, calls pass by what is known."""
@@ -135,8 +132,8 @@ class _Enforced:
         return await self._list(params=PaginatedRequestParams(cursor=cursor))
 
 
-def _refused(name: str, verdict: Verdict) -> Any:
+def _refused(faults: Iterable[SkillError]) -> Any:
     from mcp.types import CallToolResult
 
-    content = [{"type": "text", "text": refusal_text(name, verdict.faults)}]
+    content = [{"type": "text", "text": refusal_text(faults)}]
     return CallToolResult.model_validate({"content": content, "isError": True})

@@ -1,24 +1,24 @@
-"""One message of the client, decided: forwarded, changed or as it is, answered, or kept until its schema is known."""
+"""One message of the client, decided: forwarded, changed or as it is, refused, or kept until its schema is known."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skillruntime.adapters.mcp_proxy.answers import changed, refusal
-from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge, split_state
+from skillruntime.adapters.mcp_proxy.answers import changed
+from skillruntime.adapters.mcp_proxy.calls import Note, Verdict, digest_of, judge_call, refused, split_state
 from skillruntime.adapters.mcp_proxy.json_text import Span, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Message, envelope_of
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
 
-__all__ = ["Decision", "Known", "Pending", "decide_call"]
+__all__ = ["Decision", "Pending", "decide_call"]
 
 
 @dataclass(slots=True)
 class Pending:
     """A request that was forwarded and whose answer matters."""
 
-    kind: str  # call, list, task
+    kind: str  # call, list
     tool: Tool | None = None
     name: str = ""
     notes: tuple[Note, ...] = ()
@@ -30,50 +30,46 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to become of one message: forwarded as *raw*, answered, or neither; or it waits for the schema."""
+    """What is to become of one message: it is forwarded as *raw*, or not; or it waits for the schema.
+
+    A *verdict* with faults is for the client to read.
+    """
 
     raw: bytes | None = None
-    answer: bytes | None = None
     waits: bool = False
     pending: Pending | None = None
     verdict: Verdict | None = None
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a call is decided by. *may_list* says whether the proxy may still ask for the tools."""
-
-    options: Options
-    tools: Tools
-    initialized: bool
-    may_list: bool
-
-
-def decide_call(message: Message, known: Known) -> Decision:
+def decide_call(message: Message, tools: Tools, options: Options, *, may_list: bool) -> Decision:
+    """Return what is to become of a ``tools/call``; *may_list* says whether the proxy may still ask for the tools."""
     span = message.params.get("name")
     name = text_of(message.raw, span) if span else None
-    modern = envelope_of(message) is not None
     # Two parsers may take one key of two: what was checked here could be another call there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
-        fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
-        return _refuse(message, name or "", Verdict(faults=(fault,)), modern)
+        return Decision(verdict=refused(f'The key "{message.repeated}" comes twice in the request'), name=name or "")
     if name is None:  # the server answers with -32602, which names what is missing
         return Decision(message.raw)
     if "requestState" in message.params:
-        return _decide_retry(message, name, known)
-    can_list = known.may_list and (known.initialized or modern)
-    tool, verdict = _judge(message, name, known)
-    # A call that fits passes by an old list too: at worst the server refuses it itself.
-    if can_list and not known.tools.fresh and (verdict is None or verdict.outcome != "passed"):
+        return _decide_retry(message, name, tools, options, may_list=may_list)
+    return _decide_first(message, name, tools, options, may_list=may_list)
+
+
+def _decide_first(message: Message, name: str, tools: Tools, options: Options, *, may_list: bool) -> Decision:
+    """Decide a call that does not answer a question of the server."""
+    modern = envelope_of(message) is not None
+    tool, verdict = judge_call(tools, options, name, message.param("arguments"))
+    if verdict.outcome == "passed":
+        # It passes by an old list too: at worst the server refuses it itself.
+        return Decision(message.raw, pending=Pending("call", tool, name, modern=modern), verdict=verdict, name=name)
+    if may_list and not tools.fresh:
         return Decision(waits=True)
-    # A tool may be hidden from lists and exist: the server says whether it does.
-    verdict = verdict or Verdict(unchecked="the tool is not listed")
     # The scan of the message sees brackets and quotes only: before anything is done, the whole of it must be JSON.
     if (verdict.faults or verdict.notes) and not is_json(message.raw):
         return Decision(message.raw)
     if verdict.faults:
-        return _refuse(message, name, verdict, modern)
+        return Decision(verdict=verdict, name=name)
     pending = Pending("call", tool, name, verdict.notes, modern=modern)
     raw = message.raw
     if verdict.notes and tool is not None:
@@ -82,48 +78,27 @@ def decide_call(message: Message, known: Known) -> Decision:
     return Decision(raw, pending=pending, verdict=verdict, name=name)
 
 
-def _judge(message: Message, name: str, known: Known) -> tuple[Tool | None, Verdict | None]:
-    """Return the tool that is called and the verdict; no verdict where the tool is not known."""
-    policy = known.options.of(name).policy
-    tool, meant = known.tools.find(name), None
-    if tool is None and policy not in ("strict", "off"):
-        meant = known.tools.meant_by(name)
-        if meant is not None:
-            tool, policy = known.tools.find(meant), known.options.of(meant).policy
-    if tool is None:
-        return None, None
-    verdict = judge(tool, message.param("arguments"), policy)
-    return tool, verdict.renamed(name, meant) if meant is not None else verdict
-
-
-def _decide_retry(message: Message, name: str, known: Known) -> Decision:
+def _decide_retry(message: Message, name: str, tools: Tools, options: Options, *, may_list: bool) -> Decision:
     """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
     span = message.params["requestState"]
     state = text_of(message.raw, span)
     digest, own = split_state(state) if state is not None else (None, "")
-    pending = Pending("call", known.tools.find(name), name, modern=True, retried=True)
+    pending = Pending("call", tools.find(name), name, modern=True, retried=True)
     if digest is None or not is_json(message.raw):
         return Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
     unmarked = {span: to_bytes(own)}
-    tool, verdict = _judge(message, name, known)
+    tool, verdict = judge_call(tools, options, name, message.param("arguments"))
     # The digest shows that today's repair is the one of the first round; 2026-07-28 wants the same params then.
-    if verdict is not None and tool is not None and not verdict.faults:
+    if tool is not None and not verdict.faults:
         arguments = verdict.arguments or message.param("arguments")
         if digest_of(tool.name, arguments) == digest:
             pending.notes, pending.digest = verdict.notes, digest
             raw = _repaired(message, tool.name, verdict, unmarked)
             return Decision(raw, pending=pending, verdict=verdict, name=name)
-    if known.may_list and not known.tools.fresh:
+    if may_list and not tools.fresh:
         return Decision(waits=True)
     raw = changed(message, unmarked)
     return Decision(raw, pending=pending, verdict=Verdict(unchecked="a retry under another schema"), name=name)
-
-
-def _refuse(message: Message, name: str, verdict: Verdict, modern: bool) -> Decision:
-    # A call without an id is a notification: it gets no answer, and is not forwarded either. An id that JSON-RPC does
-    # not have (`true`, say) is given back as it is, since who wrote it waits.
-    answer = refusal(message, name, verdict.faults, modern=modern) if "id" in message.parts else None
-    return Decision(answer=answer, verdict=verdict, name=name)
 
 
 def _repaired(message: Message, name: str, verdict: Verdict, more: dict[Span, bytes] | None = None) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 __all__ = [
-    *("Malformed", "Span", "decode", "elements", "encode", "in_utf_8", "is_json"),
+    *("Malformed", "Span", "decode", "elements", "encode", "is_json"),
     *("members", "object_in", "replaced", "skip", "text_of", "to_bytes"),
 ]
 
@@ -173,25 +173,6 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
             return literals.get(value) or encode(value)
         case _:
             return encode(value)
-
-
-def in_utf_8(text: bytes) -> bytes | None:
-    """Return *text* in plain UTF-8 where it begins with a byte order mark or is UTF-16 or UTF-32; else ``None``.
-
-    Python's ``json.loads`` and others read these too, so a call in them is a call (RFC 8259, 8.1 lets parsers do so).
-
-    >>> in_utf_8("[1]".encode("utf-16")), in_utf_8(b"\\xef\\xbb\\xbf[1]"), in_utf_8(b"[1]")
-    (b'[1]', b'[1]', None)
-    """
-    start = text[:4]
-    if 0 not in start and not start.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        return None
-    try:
-        # by the zeros among the first four bytes (RFC 4627, 3)
-        plain = text.decode(json.detect_encoding(text)).removeprefix("\ufeff").encode()
-    except UnicodeError:
-        return None
-    return plain if plain.lstrip()[:1] in (b"{", b"[") else None
 
 
 def is_json(text: bytes) -> bool:

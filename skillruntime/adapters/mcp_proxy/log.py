@@ -52,7 +52,8 @@ def call_entry(tool: str, verdict: Verdict, *, client: str, values: bool) -> dic
         ]
     if verdict.faults:
         entry["errors"] = [
-            {"path": each.path, "code": each.code} | ({"message": each.message} if values else {})
+            {"path": (each.details or {}).get("path", ""), "code": each.code.value}
+            | ({"message": each.message} if values else {})
             for each in verdict.faults
         ]
     if verdict.unchecked:

@@ -22,7 +22,7 @@ from skillruntime.adapters.mcp_proxy.json_text import (
 
 __all__ = [
     *("Id", "Message", "client_name", "concerns_the_proxy", "envelope_client", "envelope_of", "id_of"),
-    *("quick_response", "read_message", "read_messages", "to_error", "to_result"),
+    *("quick_response", "read_message", "read_messages", "to_error"),
 ]
 
 Id = tuple[str, Any]
@@ -30,7 +30,7 @@ Id = tuple[str, Any]
 
 _ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities"))
 """What a request states about its sender in ``_meta`` since 2026-07-28; before, ``initialize`` states it once."""
-_WATCHED = (b"tools/", b"initialize", b"cancelled", b"tasks/")
+_WATCHED = (b"tools/", b"initialize", b"cancelled")
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
 )
@@ -154,11 +154,6 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
     b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
     """
     return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
-
-
-def to_result(request_id: bytes, body: bytes) -> bytes:
-    """Return the answer to the request with *request_id* whose result is the JSON *body*."""
-    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
 
 
 def envelope_of(message: Message) -> dict[str, Any] | None:

@@ -1,21 +1,20 @@
-"""A server as a child process: started in no time, in a process group of its own, and ended with all that it started.
-
-`subprocess` alone takes as long to import as the interpreter takes to start, so it is only the fallback.
-"""
+"""A server as a child process: started in a process group of its own, and ended with all that it started."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 
 TYPE_CHECKING = False  # importing `typing` takes 8 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
+    from typing import IO
 
-__all__ = ["Process", "close_watch", "start_process", "watch"]
+__all__ = ["Process"]
 
 EXIT_TIMEOUT = 1.5
 """Seconds that the server has to exit after its stdin was closed, and again after SIGTERM; the SDKs give two."""
@@ -28,18 +27,27 @@ for name in TERM KILL; do sleep 2; kill -s 0 -- "-$1" || exit; kill -s $name -- 
 
 
 class Process:
-    """A running server: its id, and the descriptors of its stdin and stdout."""
+    """A running server: its id, and the descriptors of its stdin and stdout; its stderr is that of this process.
 
-    def __init__(self, pid: int, stdin: int, stdout: int, wait: Callable[[], int]) -> None:
-        self.pid = pid
-        self.stdin = stdin
-        self.stdout = stdout
+    Raises:
+        OSError: *command* cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
+        started = subprocess.Popen(list(command), stdin=pipe, stdout=pipe, start_new_session=True, bufsize=0)
+        assert started.stdin and started.stdout
+        self.pid = started.pid
+        self.stdin = os.dup(started.stdin.fileno())
+        self.stdout = os.dup(started.stdout.fileno())
+        started.stdin.close()
+        started.stdout.close()
         self.exited = threading.Event()
         self._status = 1
-        self._watch = watch(pid)
+        self._watch = _watch(started.pid)
 
         def reap() -> None:
-            self._status = wait()
+            self._status = started.wait()
             self.exited.set()
 
         threading.Thread(target=reap, daemon=True).start()
@@ -59,7 +67,7 @@ class Process:
                     return self._status if self._status >= 0 else 128 - self._status
             return 1
         finally:
-            close_watch(self._watch, self.pid)
+            _close_watch(self._watch, self.pid)
             self._watch = None
 
     def signal(self, name: str) -> None:
@@ -73,93 +81,34 @@ class Process:
             return
 
 
-def watch(pid: int) -> int | None:
+def _watch(pid: int) -> IO[bytes] | None:
     """Start a small shell that ends the process group *pid* if this process ends first.
 
     The end of stdin is enough for a server that reads it. For one that does not, nothing that the proxy itself does
     would help once it is killed with SIGKILL; Linux's ``PR_SET_PDEATHSIG`` would have to be set between fork and exec,
-    spares what the server started, and macOS has nothing like it. Returns what `close_watch` takes; ``None`` where
+    spares what the server started, and macOS has nothing like it. Returns what `_close_watch` takes; ``None`` where
     there are no process groups.
     """
-    if not hasattr(os, "posix_spawn"):
+    if not hasattr(os, "killpg"):
         return None
-    reads, writes = os.pipe()  # no other child inherits the descriptors (PEP 446)
-    null = os.open(os.devnull, os.O_RDWR)
-    actions = [(os.POSIX_SPAWN_DUP2, reads, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, null, 2)]
+    null = subprocess.DEVNULL
+    # A session of its own: what kills the proxy may kill its process group.
+    words = ["/bin/sh", "-c", _WATCHER, "mcp-proxy-watch", str(pid)]
     try:
-        # A session of its own: what kills the proxy may kill its process group.
-        words = ["sh", "-c", _WATCHER, "mcp-proxy-watch", str(pid)]
-        shell = os.posix_spawn("/bin/sh", words, os.environ, file_actions=actions, setsid=True)
-    except (OSError, NotImplementedError):
-        os.close(writes)
+        shell = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=null, stderr=null, start_new_session=True)
+    except OSError:
         return None
-    finally:
-        os.close(reads)
-        os.close(null)
-    os.waitpid(shell, 0)  # it only starts the watcher, in the milliseconds that the server takes to start
-    return writes
+    shell.wait()  # it only starts the watcher, in the milliseconds that the server takes to start
+    return shell.stdin
 
 
-def close_watch(descriptor: int | None, pid: int) -> None:
-    """End the shell that `watch` started, or leave to it what the server *pid* has left in its group."""
-    if descriptor is None:
+def _close_watch(watcher: IO[bytes] | None, pid: int) -> None:
+    """End the shell that `_watch` started, or leave to it what the server *pid* has left in its group."""
+    if watcher is None:
         return
-    try:
-        os.killpg(pid, 0)
-    except OSError:  # the group is empty
-        with contextlib.suppress(OSError):  # the shell was killed
-            os.write(descriptor, b"\n")
-    os.close(descriptor)
-
-
-def start_process(
-    command: Sequence[str], *, environment: Mapping[str, str] | None = None, directory: str | None = None
-) -> Process:
-    """Start *command* with pipes for stdin and stdout, and the stderr of this process.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-    if directory is None and hasattr(os, "posix_spawnp"):
+    with contextlib.suppress(OSError):  # the shell was killed
         try:
-            return _spawn(list(command), os.environ if environment is None else environment)
-        except NotImplementedError:  # no POSIX_SPAWN_SETSID: macOS before 10.15
-            pass
-    import subprocess
-
-    started = subprocess.Popen(
-        list(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        bufsize=0,
-        env=environment,
-        cwd=directory,
-    )
-    assert started.stdin and started.stdout
-    stdin, stdout = os.dup(started.stdin.fileno()), os.dup(started.stdout.fileno())
-    started.stdin.close()
-    started.stdout.close()
-    return Process(started.pid, stdin, stdout, started.wait)
-
-
-def _spawn(command: list[str], environment: Mapping[str, str]) -> Process:
-    reads, stdin = os.pipe()
-    stdout, writes = os.pipe()
-    try:
-        pid = os.posix_spawnp(
-            command[0],
-            command,
-            environment,
-            file_actions=[(os.POSIX_SPAWN_DUP2, reads, 0), (os.POSIX_SPAWN_DUP2, writes, 1)],
-            setsid=True,
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores for itself, as `subprocess` does
-        )
-    except BaseException:
-        os.close(stdin)
-        os.close(stdout)
-        raise
-    finally:
-        os.close(reads)
-        os.close(writes)
-    return Process(pid, stdin, stdout, lambda: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+            os.killpg(pid, 0)
+        except OSError:  # the group is empty
+            watcher.write(b"\n")
+        watcher.close()

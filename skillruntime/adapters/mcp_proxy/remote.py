@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 import httpx2
 
-from skillruntime.adapters.mcp_proxy.headers import encode_value, param_headers, routing_headers
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, object_in, replaced
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -23,19 +26,24 @@ from skillruntime.adapters.mcp_proxy.messages import (
     read_messages,
     to_error,
 )
-from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
-from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, field_of
 from skillruntime.adapters.mcp_proxy.stdio import CHUNK, Lines
 from skillruntime.adapters.mcp_proxy.tools import Tools
 
-__all__ = ["start_remote"]
+__all__ = ["encode_value", "param_headers", "start_remote"]
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+CONNECT_TIMEOUT = 30.0
 RECONNECT_SECONDS = 1.0
 MOST_RECONNECTS = 5
-LONGEST_RETRY = 86_400.0
+LONGEST_RETRY = 86_400_000
 DELETE_TIMEOUT = 1.0
 UNREACHABLE, INVALID_REQUEST = -32000, -32600
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NO_MESSAGE = Message(b"", {})
+
+_SENTINEL = re.compile(r"=\?base64\?.*\?=")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2; any other could end the header's line
+_PLAIN = re.compile(r"[\x20-\x7E]*")
 
 
 def start_remote(url: str, headers: Sequence[tuple[str, str]], tools: Tools) -> tuple[int, int]:
@@ -45,11 +53,10 @@ def start_remote(url: str, headers: Sequence[tuple[str, str]], tools: Tools) -> 
     """
     client_reads, writes = os.pipe()
     reads, client_writes = os.pipe()
-    remote = _Remote(url, dict(headers), tools, writes)
 
     def run() -> None:
         try:
-            anyio.run(remote.run, reads)
+            anyio.run(_serve, url, dict(headers), tools, reads, writes)
         finally:
             with contextlib.suppress(OSError):
                 os.close(writes)
@@ -58,33 +65,50 @@ def start_remote(url: str, headers: Sequence[tuple[str, str]], tools: Tools) -> 
     return client_writes, client_reads
 
 
+async def _serve(url: str, headers: dict[str, str], tools: Tools, reads: int, writes: int) -> None:
+    """Post each line from *reads* until its end; answer what is in flight, and end the session."""
+    # A pipe can be said to be readable and have nothing left: the event loop must not wait in `read`.
+    os.set_blocking(reads, False)
+    # An answer takes as long as the client waits for it; a redirect is for the person to follow.
+    timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT)
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False) as client:
+        async with anyio.create_task_group() as background:
+            async with anyio.create_task_group() as tasks:
+                remote = _Remote(url, headers, tools, writes, client, tasks, background)
+                await remote.take_lines(reads)
+            background.cancel_scope.cancel()
+        # SDK clients kill what takes two seconds to exit; a server may also end the session itself.
+        with anyio.move_on_after(DELETE_TIMEOUT):
+            await remote.end_session()
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far a stream of events was read: where and after how many seconds it is resumed."""
+
+    last_id: str = ""
+    wait: float = RECONNECT_SECONDS
+    failures: int = 0
+    """How often in a row the server gave nothing. It may close the stream as often as it likes (2025-11-25)."""
+
+
 @dataclass(slots=True)
 class _Remote:
     url: str
     headers: dict[str, str]
     tools: Tools
     writes: int
+    client: httpx2.AsyncClient
+    tasks: anyio.abc.TaskGroup
+    background: anyio.abc.TaskGroup
     session_id: str = ""
     version: str = ""
     in_flight: dict[Id, anyio.CancelScope] = field(default_factory=dict)
     writing: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def run(self, reads: int) -> None:
-        """Post each line from *reads* until its end; answer what is in flight, and end the session."""
-        # A pipe can be said to be readable and have nothing left: the event loop must not wait in `read`.
-        os.set_blocking(reads, False)
-        async with http_client() as client:
-            async with anyio.create_task_group() as background:
-                async with anyio.create_task_group() as tasks:
-                    await self._take_lines(reads, client, tasks, background)
-                background.cancel_scope.cancel()
-            # SDK clients kill what takes two seconds to exit; a server may also end the session itself.
-            with anyio.move_on_after(DELETE_TIMEOUT):
-                await self._end_session(client)
-
-    async def _take_lines(
-        self, reads: int, client: httpx2.AsyncClient, tasks: anyio.abc.TaskGroup, background: anyio.abc.TaskGroup
-    ) -> None:
+    async def take_lines(self, reads: int) -> None:
+        """Post each line from *reads* until its end."""
         lines = Lines()
         while True:
             await anyio.wait_readable(reads)
@@ -92,44 +116,35 @@ class _Remote:
             if not chunk:
                 return
             for line in lines.feed(chunk):
-                await self._post(client, line.strip(), tasks, background)
+                if line.strip():
+                    await self._post(line.strip())
 
-    async def _post(
-        self, client: httpx2.AsyncClient, line: bytes, tasks: anyio.abc.TaskGroup, background: anyio.abc.TaskGroup
-    ) -> None:
-        if not line:
-            return
+    async def _post(self, line: bytes) -> None:
         try:
             message = read_message(line)
         except Malformed:
             message = Message(line, {})  # a batch, or no JSON: the server says what it thinks of it
-        if message.method == "notifications/cancelled" and self._cancel(message):
+        # 2026-07-28 has no cancel message over HTTP: to close the response is to cancel.
+        if message.method == "notifications/cancelled" and not self.version:
+            scope = self.in_flight.get(id_of(message.param("requestId")) or ("", None))
+            if scope is not None:
+                scope.cancel()
             return
         headers = self._headers_for(message)
         if message.method == "initialize":
-            await self._request(client, message, headers)
+            await self._request(message, headers)
         elif message.is_request and message.id is not None:
             self.in_flight[message.id] = anyio.CancelScope()
-            tasks.start_soon(self._request, client, message, headers)
+            self.tasks.start_soon(self._request, message, headers)
         elif line[:1] == b"[":
             # Not awaited: a call in it may ask the client something, whose answer comes on the same stdin.
-            tasks.start_soon(self._request, client, message, headers)
+            self.tasks.start_soon(self._request, message, headers)
         else:
             # One after the other: `initialized` must be there before what follows it.
             with contextlib.suppress(httpx2.HTTPError):
-                await client.post(self.url, content=line, headers=headers)
+                await self.client.post(self.url, content=line, headers=headers)
             if message.method == "notifications/initialized":
-                background.start_soon(self._listen, client)
-
-    def _cancel(self, message: Message) -> bool:
-        """Close the response of a 2026-07-28 request, which cancels it; ``False`` where the message itself does."""
-        if self.version:
-            return False
-        scope = self.in_flight.get(id_of(message.param("requestId")) or ("", None))
-        if scope is not None:
-            scope.cancel()
-        # 2026-07-28 has no cancel message over HTTP: to close the response is to cancel.
-        return True
+                self.background.start_soon(self._listen)
 
     def _headers_for(self, message: Message) -> dict[str, str]:
         headers = {**ACCEPT, **self.headers}
@@ -137,38 +152,47 @@ class _Remote:
             headers["mcp-session-id"] = self.session_id
         envelope = envelope_of(message)
         if envelope is None:
-            return headers | ({"mcp-protocol-version": self.version} if self.version else {})
+            if self.version:
+                headers["mcp-protocol-version"] = self.version
+            return headers
         params = object_in(message.part("params"))
         if params is None:  # the server says so
             return headers
+        method = message.method or ""
         headers["mcp-protocol-version"] = encode_value(str(envelope["io.modelcontextprotocol/protocolVersion"]))
-        headers |= routing_headers(message.method or "", params)
-        tool = self.tools.find(str(params.get("name"))) if message.method == "tools/call" else None
+        headers["mcp-method"] = encode_value(method)
+        name = params.get(NAMED_BY.get(method, ""))
+        if isinstance(name, str):
+            headers["mcp-name"] = encode_value(name)
+        tool = self.tools.find(str(name)) if method == "tools/call" else None
         if tool is not None:
             headers |= param_headers(tool.definition.get("inputSchema"), params.get("arguments"))
         return headers
 
-    async def _request(self, client: httpx2.AsyncClient, message: Message, headers: dict[str, str]) -> None:
+    async def _request(self, message: Message, headers: dict[str, str]) -> None:
         scope = self.in_flight.get(message.id or ("", None)) or anyio.CancelScope()
         try:
             with scope:
-                async with client.stream("POST", self.url, content=message.raw, headers=headers) as response:
+                async with self.client.stream("POST", self.url, content=message.raw, headers=headers) as response:
                     if message.method == "initialize":
                         self.session_id = response.headers.get("mcp-session-id", "")
-                    await self._response(client, message, response)
+                    await self._response(message, response)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             await self._fail(message, UNREACHABLE, f"The MCP server cannot be reached ({type(error).__name__})")
         finally:
             if message.id is not None and self.in_flight.get(message.id) is scope:
                 del self.in_flight[message.id]
 
-    async def _response(self, client: httpx2.AsyncClient, message: Message, response: httpx2.Response) -> None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream" and response.status_code < 400:
-            await self._events(client, message, response)
-        elif kind == "application/json" and (body := await response.aread()).strip():
-            await self._json(message, response, body)
-        elif response.status_code != 202:  # a batch of notifications and responses alone is only accepted
+    async def _response(self, message: Message, response: httpx2.Response) -> None:
+        if _kind_of(response) == "text/event-stream" and response.status_code < 400:
+            await self._events(message, response)
+            return
+        if _kind_of(response) == "application/json":
+            body = await response.aread()
+            if body.strip():
+                await self._json(message, response, body)
+                return
+        if response.status_code != 202:  # a batch of notifications and responses alone is only accepted
             await self._fail(message, INVALID_REQUEST, self._explain(response))
 
     async def _json(self, message: Message, response: httpx2.Response, body: bytes) -> None:
@@ -180,7 +204,8 @@ class _Remote:
         if not is_answer:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
             return
-        if answer.parts and answer.id is None and message.id is not None:  # refused before its id was read
+        # An error may have no id, or one of the server's own (the Python SDK), where the id was not read.
+        if "error" in answer.parts and answer.id != message.id and message.id is not None:
             if "id" in answer.parts:
                 body = replaced(body, {answer.parts["id"]: message.part("id")})
             else:
@@ -188,67 +213,55 @@ class _Remote:
                 body = replaced(body, {(start, start): b'"id":' + message.part("id") + b","})
         await self._write(message, body)
 
-    async def _events(self, client: httpx2.AsyncClient, message: Message, response: httpx2.Response) -> None:
+    async def _events(self, message: Message, response: httpx2.Response) -> None:
         """Write the messages of a stream until the answer; a stream that ends before is resumed where it can be."""
-        last_id, wait = b"", RECONNECT_SECONDS
-        failures = 0
-        while failures < MOST_RECONNECTS:
-            blocks, had_events = Blocks(), False
-            with contextlib.suppress(httpx2.HTTPError):
-                async for chunk in response.aiter_bytes():
-                    for block in blocks.feed(chunk):
-                        last_id = field_of(block, b"id") or last_id
-                        wait = _seconds(field_of(block, b"retry"), wait)
-                        had_events = True
-                        data = data_of(block)
-                        if data.strip() and await self._write(message, data) and message.id is not None:
+        place = _Place()
+        try:
+            while place.failures < MOST_RECONNECTS:
+                async with contextlib.aclosing(_messages_in(response, place)) as messages:
+                    async for data in messages:
+                        if await self._write(message, data) and message.id is not None:
                             return
-            if not last_id:  # without an event id there is nothing to resume at (transports, "Resumability")
-                break
-            # 2025-11-25: a server may close the stream as often as it likes and be polled, so only vain tries count.
-            failures = 0 if had_events else failures + 1
-            await response.aclose()
-            await anyio.sleep(wait)
-            headers = self._resuming(last_id)
-            request = client.build_request("GET", self.url, headers=headers)
-            response = await client.send(request, stream=True)
-            if response.status_code != 200:
+                if not place.last_id:  # without an event id there is nothing to resume at (transports, "Resumability")
+                    break
                 await response.aclose()
-                break
+                await anyio.sleep(place.wait)
+                request = self.client.build_request("GET", self.url, headers=self._resuming(place))
+                response = await self.client.send(request, stream=True)
+                if response.status_code != 200:
+                    break
+        finally:
+            await response.aclose()
         if message.id is not None:
             await self._fail(message, UNREACHABLE, "The MCP server ended its response without an answer")
 
-    # The handshake era only: transports, "Listening for Messages from the Server". 405 says that there is none.
-    async def _listen(self, client: httpx2.AsyncClient) -> None:
+    async def _listen(self) -> None:
         """Write the messages that the server sends on its own, for as long as it offers a stream for that."""
-        last_id, wait = b"", RECONNECT_SECONDS
-        failures = 0
-        while failures < MOST_RECONNECTS:
+        # The handshake era only: transports, "Listening for Messages from the Server". 405 says that there is none.
+        place = _Place()
+        while place.failures < MOST_RECONNECTS:
             try:
-                async with client.stream("GET", self.url, headers=self._resuming(last_id)) as response:
-                    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-                    if response.status_code != 200 or kind != "text/event-stream":
+                async with self.client.stream("GET", self.url, headers=self._resuming(place)) as response:
+                    if response.status_code != 200 or _kind_of(response) != "text/event-stream":
                         return
-                    failures, blocks = 0, Blocks()
-                    async for chunk in response.aiter_bytes():
-                        for block in blocks.feed(chunk):
-                            last_id = field_of(block, b"id") or last_id
-                            wait = _seconds(field_of(block, b"retry"), wait)
-                            if (data := data_of(block)).strip():
-                                await self._write(Message(b"", {}), data)
+                    async for data in _messages_in(response, place):
+                        await self._write(NO_MESSAGE, data)
             except (httpx2.HTTPError, httpx2.StreamError):
-                failures += 1
-            await anyio.sleep(wait)
+                place.failures += 1
+            await anyio.sleep(place.wait)
 
-    def _resuming(self, last_id: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the headers of a GET that continues after the event *last_id*, whose bytes need not be ASCII."""
-        headers = [(name.encode(), value.encode()) for name, value in self._headers_for(Message(b"", {})).items()]
-        return [*headers, (b"last-event-id", last_id)] if last_id else headers
+    def _resuming(self, place: _Place) -> list[tuple[bytes, bytes]]:
+        """Return the headers of a GET that continues at *place*; the id of an event need not be ASCII."""
+        headers = [(name.encode(), value.encode()) for name, value in self._headers_for(NO_MESSAGE).items()]
+        if place.last_id:
+            headers.append((b"last-event-id", place.last_id.encode()))
+        return headers
 
-    async def _end_session(self, client: httpx2.AsyncClient) -> None:
+    async def end_session(self) -> None:
+        """Tell the server that the session has ended."""
         if self.session_id:
             with contextlib.suppress(httpx2.HTTPError):
-                await client.delete(self.url, headers=self._headers_for(Message(b"", {})))
+                await self.client.delete(self.url, headers=self._headers_for(NO_MESSAGE))
 
     async def _write(self, request: Message, data: bytes) -> bool:
         """Write one message as a line; return whether it answers *request*."""
@@ -287,12 +300,74 @@ class _Remote:
         return f"The MCP server answered HTTP {status} without a JSON-RPC message"
 
 
-def _seconds(retry: bytes | None, otherwise: float) -> float:
-    # Not `int`, which takes no more than 4,300 digits; and no longer than a day, for a timer has an end too.
-    return min(float(retry) / 1000, LONGEST_RETRY) if retry is not None and retry.isdigit() else otherwise
+async def _messages_in(response: httpx2.Response, place: _Place) -> AsyncGenerator[bytes]:
+    """Yield the data of each event until the stream ends or breaks off; note in *place* how far it was read."""
+    # The HTML standard, 9.2.4: always UTF-8, whatever the header says, and a byte order mark is skipped.
+    response.encoding = "utf-8-sig"
+    with contextlib.suppress(httpx2.HTTPError):
+        async for event in httpx2.EventSource(response, max_event_size=None):
+            place.last_id = event.id or place.last_id
+            if event.retry is not None:
+                place.wait = min(max(event.retry, 0), LONGEST_RETRY) / 1000
+            # The event that begins a stream has an id and no message (2025-11-25, "Sending Messages").
+            if event.data.strip():
+                yield event.data.encode()
+    place.failures = 0 if response.num_bytes_downloaded else place.failures + 1
+
+
+def _kind_of(response: httpx2.Response) -> str:
+    """Return the media type of a response without its parameters."""
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def encode_value(value: str) -> str:
+    """Return *value* as a header carries it: plain where it survives the way, else in base64.
+
+    >>> encode_value("read_file"), encode_value("é")
+    ('read_file', '=?base64?w6k=?=')
+    """
+    # a plain value that looks like an encoded one is encoded too ("Value Encoding")
+    if _PLAIN.fullmatch(value) and value == value.strip() and not _SENTINEL.fullmatch(value):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
+    """Return the ``Mcp-Param-*`` headers of a call: of each property that *schema* marks and *arguments* has.
+
+    >>> schema = {"properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    >>> param_headers(schema, {"region": "eu", "other": 1})
+    {'Mcp-Param-Region': 'eu'}
+    """
+    found: dict[str, str] = {}
+    for path, token in _marked(schema):
+        value = arguments
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, bool):  # before int, which it is too
+            found[f"Mcp-Param-{token}"] = "true" if value else "false"
+        elif isinstance(value, str | int | float):
+            found[f"Mcp-Param-{token}"] = encode_value(str(value))
+    return found
+
+
+def _marked(schema: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path of each property with ``x-mcp-header``, reached through ``properties`` alone, and its token."""
+    # "Schema Extension": an annotation that is reached in any other way makes the tool invalid for clients.
+    pending: list[tuple[tuple[str, ...], Any]] = [((), schema)]
+    while pending:
+        path, part = pending.pop()
+        if not isinstance(part, Mapping):
+            continue
+        token = part.get("x-mcp-header")
+        if path and isinstance(token, str) and _TOKEN.fullmatch(token):
+            yield path, token
+        properties = part.get("properties")
+        if isinstance(properties, Mapping):
+            pending += [((*path, name), each) for name, each in properties.items()]

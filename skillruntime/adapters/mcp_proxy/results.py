@@ -12,15 +12,14 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     decode,
     elements,
     members,
-    object_in,
     replaced,
     to_bytes,
 )
 from skillruntime.adapters.mcp_proxy.log import Write
-from skillruntime.adapters.mcp_proxy.messages import Id, Message
+from skillruntime.adapters.mcp_proxy.messages import Message
 from skillruntime.adapters.mcp_proxy.tools import Tool
 
-__all__ = ["checked_result", "folded_page", "task_of"]
+__all__ = ["checked_result", "folded_page"]
 
 _UNFINISHED = ("input_required", "task")
 MOST_PLACES = 5
@@ -36,14 +35,11 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
     span = message.parts.get("result", (0, 0))
     try:
         result = decode(message.raw[span[0] : span[1]])
-        if isinstance(result, dict) and "taskId" in result and isinstance(result.get("result"), dict):
-            # 2026-07-28: a finished task holds the result of its call
-            span, result = dict(members(message.raw, span[0]))["result"], result["result"]
     except Malformed:
         return None
     if not isinstance(result, dict) or result.get("isError") is True:
         return None
-    # 2026-07-28: `taskId` is the state of a task that has not finished.
+    # A task promises nothing yet; its result comes as the answer to another request, and is not checked.
     if "taskId" in result or "task" in result or result.get("resultType") in _UNFINISHED:
         return None
     if "structuredContent" not in result:
@@ -61,18 +57,7 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
     if mode != "refuse":
         return None
     text = f"{tool.name} ran, but its result does not match its outputSchema: {'; '.join(places)}. Do not rely on it."
-    # the answer to `tasks/get` is in the form of its revision, also where the call was not seen
-    modern = modern or "resultType" in result
     return replaced(message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))})
-
-
-def task_of(message: Message) -> Id | None:
-    """Return the id of the task that a call began, by its result; ``None`` where it began none."""
-    result = object_in(message.part("result"))
-    if result is None:
-        return None
-    task = result["task"] if isinstance(result.get("task"), dict) else result
-    return ("string", task["taskId"]) if isinstance(task.get("taskId"), str) else None
 
 
 def folded_page(message: Message) -> bytes:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, with_repairs, with_state
-from skillruntime.adapters.mcp_proxy.decisions import Decision, Known, Pending, decide_call
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, in_utf_8, is_json, object_in, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, refusal, with_repairs, with_state
+from skillruntime.adapters.mcp_proxy.calls import Refusals
+from skillruntime.adapters.mcp_proxy.decisions import Decision, Pending, decide_call
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, is_json, object_in, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -24,14 +25,13 @@ from skillruntime.adapters.mcp_proxy.messages import (
     envelope_of,
     id_of,
     quick_response,
-    read_message,
     read_messages,
 )
 from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page, task_of
-from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
+from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page
+from skillruntime.adapters.mcp_proxy.tools import Listing, Tools
 
-__all__ = ["CLIENT", "MOST_REMEMBERED", "SERVER", "Pending", "Send", "Session"]
+__all__ = ["CLIENT", "SERVER", "Send", "Session"]
 
 CLIENT, SERVER = "client", "server"
 Send = tuple[str, bytes]
@@ -42,85 +42,60 @@ MOST_LISTINGS = 3
 """How often the tools are listed again when they change while they are listed."""
 
 
-@dataclass(slots=True)
-class _Batch:
-    """A batch of which some calls were refused: their answers go into the batch that answers the others."""
-
-    ids: set[Id]
-    answers: list[bytes]
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Held:
+    """A message or a batch with a call that waits for its schema."""
+
     raw: bytes
-    given: bytes
-    """As the client wrote it, which may not be UTF-8."""
-    ids: set[Id] = field(default_factory=set)
-    is_batch: bool = False
+    ids: frozenset[Id]
+    is_batch: bool
 
 
 class Session:
-    """One conversation. Its other connections may share *tools*, *pending*, *refused* and *tasks*.
-
-    *new_id* gives the ids of the proxy's own requests, which no client can have used.
-    """
+    """One conversation. *new_id* gives the ids of the proxy's own requests, which no client can have used."""
 
     def __init__(
         self,
         options: Options | None = None,
         *,
         log: Write = silent,
-        tools: Tools | None = None,
-        pending: dict[Id, Pending] | None = None,
-        refused: deque[Id] | None = None,
-        tasks: dict[Id, Tool] | None = None,
         new_id: Callable[[], str] | None = None,
         initialized: bool = False,
-        client: str = "",
     ) -> None:
         self.options = options or Options()
-        self.tools = tools if tools is not None else Tools()
-        self.pending: dict[Id, Pending] = pending if pending is not None else {}
-        self.initialized = initialized
-        self.client = client
-        self._log = log
-        self._new_id = new_id or _random_ids()
-        self._held: list[_Held] = []
-        self._refused: deque[Id] = refused if refused is not None else deque(maxlen=MOST_REMEMBERED)
-        self._batches: list[_Batch] = []
-        self._own: dict[Id, Listing] = {}
-        self._late: set[Id] = set()
-        self._tasks: dict[Id, Tool] = tasks if tasks is not None else {}
-        self._own_meta: dict[str, Any] | None = None
-        self._listings = 0
+        self.tools = Tools()
         self.waits = 0
         """How often a first call began to wait: which wait a deadline is for."""
+        self._initialized = initialized
+        self._client = ""
+        self._log = log
+        self._new_id = new_id or _random_ids()
+        self._pending: dict[Id, Pending] = {}
+        self._held: list[_Held] = []
+        self._refused: deque[Id] = deque(maxlen=MOST_REMEMBERED)
+        self._refusals = Refusals()
+        self._own: dict[Id, Listing] = {}
+        self._late: set[Id] = set()
+        self._own_meta: dict[str, Any] | None = None
+        self._listings = 0
 
     @property
     def waiting(self) -> bool:
         """Whether a call waits for the proxy's own ``tools/list``."""
         return bool(self._held)
 
-    def is_own(self, raw: bytes) -> bool:
-        """Whether *raw* is a request of the proxy's own that has no answer yet."""
-        try:
-            return bool(self._own) and read_message(raw).id in self._own
-        except Malformed:
-            return False
-
     def from_client(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the client."""
-        plain = in_utf_8(raw) or raw
-        if not concerns_the_proxy(plain):
+        if not concerns_the_proxy(raw):
             return [(SERVER, raw)]
         try:
-            messages, is_batch = read_messages(plain)
+            messages, is_batch = read_messages(raw)
         except Malformed:
             return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
         # Cut into parts, what is not JSON as a whole could become messages that are.
-        if is_batch and not is_json(plain):
+        if is_batch and not is_json(raw):
             return [(SERVER, raw)]
-        return self._admit(plain, messages, raw, is_batch=is_batch)
+        return self._admit(raw, messages, is_batch=is_batch)
 
     def from_server(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the server."""
@@ -130,7 +105,19 @@ class Session:
             messages, is_batch = read_messages(raw)
         except Malformed:
             return [(CLIENT, raw)]
-        return self._batch_answered(raw, messages) if is_batch else self._answered(messages[0])
+        kept: list[bytes] = []
+        sends: list[Send] = []
+        for message in messages:
+            own = self._own_answer(message)
+            if own is None:
+                kept.append(self._passed_on(message))
+            else:
+                sends += own
+        if kept == [each.raw for each in messages]:
+            return [(CLIENT, raw)]
+        if kept:
+            sends.insert(0, (CLIENT, _joined(kept, raw) if is_batch else kept[0]))
+        return sends
 
     def give_up_listing(self) -> list[Send]:
         """Forward the calls that wait, unchecked: the server does not answer ``tools/list``."""
@@ -143,53 +130,43 @@ class Session:
 
     # from the client
 
-    def _admit(
-        self, raw: bytes, messages: list[Message], given: bytes, *, is_batch: bool, final: bool = False
-    ) -> list[Send]:
-        """Return what becomes of *messages*, which are read from *raw*; the client wrote it as *given*."""
+    def _admit(self, raw: bytes, messages: list[Message], *, is_batch: bool, final: bool = False) -> list[Send]:
+        """Return what becomes of *messages*, which are read from *raw*."""
         decisions = [self._decide(each, final=final) for each in messages]
         if any(each.waits for each in decisions):
-            ids = {each.id for each in messages if each.id is not None}
+            ids = frozenset(each.id for each in messages if each.id is not None)
             self.waits += not self._held
-            self._held.append(_Held(raw, given, ids, is_batch))
+            self._held.append(_Held(raw, ids, is_batch))
             return self._list_tools(messages)
+        kept: list[bytes] = []
+        answers: list[bytes] = []
         for message, decision in zip(messages, decisions, strict=True):
-            self._commit(message, decision)
-        if not is_batch:
-            decision = decisions[0]
-            forwarded = given if decision.raw == raw else decision.raw
-            sends = [] if forwarded is None else [(SERVER, forwarded)]
-            return sends if decision.answer is None else [*sends, (CLIENT, decision.answer)]
-        return self._admit_batch(raw, messages, decisions, given)
-
-    def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[Decision], given: bytes) -> list[Send]:
-        answers = [each.answer.removeprefix(b"[").removesuffix(b"]") for each in decisions if each.answer is not None]
-        kept = [(message, each.raw) for message, each in zip(messages, decisions, strict=True) if each.raw is not None]
-        ids = {message.id for message, _ in kept if message.is_request and message.id is not None}
+            answer = self._commit(message, decision)
+            if answer is not None:
+                answers.append(answer)
+            if decision.raw is not None:
+                kept.append(decision.raw)
         sends: list[Send] = []
-        if len(kept) == len(messages) and all(message.raw == new for message, new in kept):
-            sends.append((SERVER, given))
+        if kept == [each.raw for each in messages]:
+            sends.append((SERVER, raw))
         elif kept:
-            ending = raw[len(raw.rstrip()) :]
-            sends.append((SERVER, b"[" + b",".join(new for _, new in kept) + b"]" + ending))
-        if answers and ids:
-            self._batches.append(_Batch(ids, answers))  # JSON-RPC 2.0, 6: one batch is answered by one array
-        elif answers:
-            sends.append((CLIENT, b"[" + b",".join(answers) + b"]"))
+            sends.append((SERVER, _joined(kept, raw) if is_batch else kept[0]))
+        if answers:
+            # No SDK sends batches, which revision 2025-03-26 alone has: what was refused of one is answered at once.
+            sends.append((CLIENT, _joined(answers) if is_batch else answers[0]))
         return sends
 
     def _decide(self, message: Message, *, final: bool) -> Decision:
         match message.method:
             case "tools/call":
-                may_list = not final and not self.tools.unlistable
-                return decide_call(message, Known(self.options, self.tools, self.initialized, may_list))
+                # A server of the handshake era is not asked anything before the handshake is over.
+                can_ask = self._initialized or envelope_of(message) is not None
+                may_list = can_ask and not final and not self.tools.unlistable
+                return decide_call(message, self.tools, self.options, may_list=may_list)
             case "notifications/cancelled":
                 return self._decide_cancel(message)
             case "tools/list" if message.id is not None:
                 return Decision(message.raw, pending=Pending("list", listing=self._listing_of(message)))
-            case "tasks/result" | "tasks/get" if self._tasks:
-                tool = self._tasks.get(id_of(message.param("taskId")) or ("", None))
-                return Decision(message.raw, pending=Pending("task", tool) if tool else None)
         return Decision(message.raw)
 
     def _decide_cancel(self, message: Message) -> Decision:
@@ -203,43 +180,36 @@ class Session:
             if key in held.ids and not held.is_batch:
                 self._held.remove(held)
                 return Decision()
-            if key in held.ids:  # forwarded with the batch, and cancelled right after it
-                self._held.insert(self._held.index(held) + 1, _Held(message.raw, message.raw))
-                return Decision()
         # "Cancellation": no answer follows; one that crossed the cancel passes as it is.
-        self.pending.pop(key, None)
-        return Decision(message.raw, answer=self._answer_of_cancelled(key))
+        self._pending.pop(key, None)
+        return Decision(message.raw)
 
-    def _answer_of_cancelled(self, key: Id) -> bytes | None:
-        """Return the refusals of a batch whose last forwarded request is cancelled: no answer will carry them."""
-        batch = next((each for each in self._batches if key in each.ids), None)
-        if batch is None:
-            return None
-        batch.ids.discard(key)
-        if batch.ids:
-            return None
-        self._batches.remove(batch)
-        return b"[" + b",".join(batch.answers) + b"]"
-
-    def _commit(self, message: Message, decision: Decision) -> None:
-        """Note what was decided: what is forwarded, whose answer matters, and what the log says."""
+    def _commit(self, message: Message, decision: Decision) -> bytes | None:
+        """Note what was decided; return the answer to a call that is refused."""
         if message.method == "notifications/initialized":
-            self.initialized = True
+            self._initialized = True
         elif message.method == "initialize":
-            self.client = client_name(message) or self.client
+            self._client = client_name(message) or self._client
             self.tools.changed()  # a second handshake begins a new session
-        if message.id is not None and message.method is not None:
+        verdict = decision.verdict
+        if message.is_request and message.id is not None:
             if message.id in self._refused:  # the id is used again
                 self._refused.remove(message.id)
             # A client that gives up on a call may cancel it after the refusal has been sent.
-            if decision.answer is not None:
+            if decision.raw is None and verdict is not None:
                 self._refused.append(message.id)
-            elif decision.pending is not None and decision.raw is not None:
-                self.pending[message.id] = decision.pending
-        if decision.verdict is not None:
-            client = self.client or envelope_client(message)
-            values = self.options.log_values
-            self._log(call_entry(decision.name, decision.verdict, client=client, values=values))
+            elif decision.pending is not None:
+                self._pending[message.id] = decision.pending
+        if verdict is None:
+            return None
+        client = self._client or envelope_client(message)
+        self._log(call_entry(decision.name, verdict, client=client, values=self.options.log_values))
+        # A call without an id is a notification: it gets no answer, and is not forwarded either. An id that JSON-RPC
+        # does not have (`true`, say) is given back as it is, since who wrote it waits.
+        if not verdict.faults or "id" not in message.parts:
+            return None
+        faults = self._refusals.told(decision.name, message.param("arguments"), verdict.faults)
+        return refusal(message, faults, modern=envelope_of(message) is not None)
 
     # the proxy's own tools/list
 
@@ -248,7 +218,8 @@ class Session:
         if self._own:
             return []
         # 2026-07-28: every request says who sends it, and a server may list other tools for another client.
-        self._own_meta = next((found for each in messages if (found := envelope_of(each)) is not None), None)
+        envelopes = (envelope_of(each) for each in messages)
+        self._own_meta = next((each for each in envelopes if each is not None), None)
         self._listings = 0
         return [self._request_page(self.tools.start())]
 
@@ -260,7 +231,9 @@ class Session:
             params["_meta"] = self._own_meta
         if listing.cursor is not None:
             params["cursor"] = listing.cursor
-        request = {"jsonrpc": "2.0", "id": own_id, "method": "tools/list", **({"params": params} if params else {})}
+        request: dict[str, Any] = {"jsonrpc": "2.0", "id": own_id, "method": "tools/list"}
+        if params:
+            request["params"] = params
         return SERVER, to_bytes(request)
 
     def _page_listed(self, message: Message, listing: Listing) -> list[Send]:
@@ -284,7 +257,7 @@ class Session:
         # No call of these waits again: what the tools are not known for by now is called unchecked.
         for each in held:
             messages, is_batch = read_messages(each.raw)
-            sends += self._admit(each.raw, messages, each.given, is_batch=is_batch, final=True)
+            sends += self._admit(each.raw, messages, is_batch=is_batch, final=True)
         return sends
 
     def _compare_options(self) -> None:
@@ -292,9 +265,8 @@ class Session:
         if not self.tools.complete or self.tools.options_compared:
             return
         self.tools.options_compared = True
-        listed = {each["name"] for each in self.tools.definitions()} if self.options.tools else set()
         for name in self.options.tools:
-            if name not in listed:
+            if name not in self.tools.names:
                 self._log({"event": "options", "tool": name, "reason": "the server lists no tool of this name"})
 
     def _listing_of(self, message: Message) -> Listing | None:
@@ -312,63 +284,31 @@ class Session:
         response = quick_response(raw)
         if response is None:
             # A backslash may hide a name: `list\u005fchanged` is the same text (RFC 8259, 7).
-            watches = self.pending or self._own or self._late or self._batches
+            watches = self._pending or self._own or self._late
             return not watches and b"list_changed" not in raw and b"\\" not in raw
         key, kind = response
-        if key in self._own or key in self._late or self._batches:
+        if key in self._own or key in self._late:
             return False
-        pending = self.pending.get(key)
+        pending = self._pending.get(key)
         if pending is None:
             return True
         options = self.options.of(pending.name)
         if kind == "error" or pending.kind != "call" or pending.notes or options.check_output != "off":
             return False
-        del self.pending[key]
+        del self._pending[key]
         return True
-
-    def _answered(self, message: Message) -> list[Send]:
-        if (own := self._own_answer(message)) is not None:
-            return own
-        raw = self._passed_on(message)
-        batch = self._batch_with([message])
-        if batch is None:
-            return [(CLIENT, raw)]
-        # The server answers a batch one by one: what was refused of it goes in an array of its own.
-        self._batches.remove(batch)
-        return [(CLIENT, raw), (CLIENT, b"[" + b",".join(batch.answers) + b"]")]
-
-    def _batch_answered(self, raw: bytes, messages: list[Message]) -> list[Send]:
-        sends: list[Send] = []
-        kept: list[bytes] = []
-        for message in messages:
-            if (own := self._own_answer(message)) is not None:
-                sends += own
-            else:
-                kept.append(self._passed_on(message))
-        batch = self._batch_with(messages)
-        if batch is not None:
-            self._batches.remove(batch)
-            kept += batch.answers
-        if kept == [each.raw for each in messages]:
-            return [(CLIENT, raw), *sends]
-        if not kept:
-            return sends
-        return [(CLIENT, b"[" + b",".join(kept) + b"]" + raw[len(raw.rstrip()) :]), *sends]
 
     def _own_answer(self, message: Message) -> list[Send] | None:
         """Return what follows where *message* answers a request of the proxy's own; else ``None``."""
         if message.id is None or message.method is not None:
             return None
-        if (listing := self._own.pop(message.id, None)) is not None:
+        listing = self._own.pop(message.id, None)
+        if listing is not None:
             return self._page_listed(message, listing)
         if message.id not in self._late:
             return None
         self._late.discard(message.id)
         return []
-
-    def _batch_with(self, messages: list[Message]) -> _Batch | None:
-        ids = {each.id for each in messages if each.method is None}
-        return next((batch for batch in self._batches if batch.ids & ids), None)
 
     def _passed_on(self, message: Message) -> bytes:
         """Return the bytes in which a message of the server reaches the client."""
@@ -377,26 +317,31 @@ class Session:
             if message.method == "notifications/tools/list_changed":
                 self.tools.changed()
             return message.raw
-        pending = self.pending.pop(message.id, None) if message.id is not None else None
+        pending = self._pending.pop(message.id, None) if message.id is not None else None
         if pending is None:
             return message.raw
         if pending.kind == "list":
-            return self._learned(message, pending)
+            return self._list_answered(message, pending)
+        return self._call_answered(message, pending)
+
+    def _list_answered(self, message: Message, pending: Pending) -> bytes:
+        result = object_in(message.part("result"))
+        if result is None:
+            return message.raw
+        if pending.listing is not None and self.tools.add_page(pending.listing, result):
+            self._compare_options()
+        return folded_page(message) if self.options.fold else message.raw
+
+    def _call_answered(self, message: Message, pending: Pending) -> bytes:
         if "error" in message.parts:
             # The error of a retry may concern its `requestState`, which no model wrote.
             converted = None if pending.retried else converted_error(message, modern=pending.modern)
             if converted is None:
                 return message.raw
-            self._log({"event": "converted", "tool": pending.name, "client": self.client})
+            self._log({"event": "converted", "tool": pending.name, "client": self._client})
             return converted
         mode = self.options.of(pending.tool.name if pending.tool else pending.name).check_output
         if mode != "off" and pending.tool is not None:
-            task = task_of(message)
-            if task is not None and pending.kind == "call":
-                self._tasks[task] = pending.tool
-                # The result of a task may never be asked for: the oldest is forgotten first.
-                while len(self._tasks) > MOST_REMEMBERED:
-                    del self._tasks[next(iter(self._tasks))]
             refused = checked_result(message, pending.tool, mode, self._log, modern=pending.modern)
             if refused is not None:
                 return refused
@@ -409,13 +354,10 @@ class Session:
         except Malformed:
             return message.raw
 
-    def _learned(self, message: Message, pending: Pending) -> bytes:
-        result = object_in(message.part("result"))
-        if result is None:
-            return message.raw
-        if pending.listing is not None and self.tools.add_page(pending.listing, result):
-            self._compare_options()
-        return folded_page(message) if self.options.fold else message.raw
+
+def _joined(messages: list[bytes], raw: bytes = b"") -> bytes:
+    """Return the batch of *messages*, with the line ending of *raw*."""
+    return b"[" + b",".join(messages) + b"]" + raw[len(raw.rstrip()) :]
 
 
 def _random_ids() -> Callable[[], str]:

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections import deque
 
-from skillruntime.adapters.mcp_proxy.process import Process, start_process
+from skillruntime.adapters.mcp_proxy.process import Process
 
 TYPE_CHECKING = False  # importing `typing` takes 8 ms
 if TYPE_CHECKING:
@@ -20,22 +20,20 @@ if TYPE_CHECKING:
 
     from skillruntime.adapters.mcp_proxy.session import Send, Session
 
-__all__ = [
-    *("CHUNK", "LISTING_TIMEOUT", "TICK", "Lines", "Writer", "has_no_reader", "lines_of", "note_signals", "relay"),
-    "run_stdio",
-]
+__all__ = ["CHUNK", "Lines", "note_signals", "relay", "run_stdio"]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
 """Seconds after which a call whose schema the server does not give is forwarded unchecked."""
-DRAIN_TIMEOUT = 0.5
+DRAIN_TIMEOUT = 1.0
+"""Seconds without a byte after which nothing more is expected of a server that has exited."""
 TICK = 0.2
 # More than a pipe holds (64 KiB on Linux), and little beside one large message.
 MOST_QUEUED = 1 << 20
 MOST_EARLY = 8
 CLIENT, SERVER = "client", "server"
 # What only a session can decide. The handshake passes in any case, and is shown to the session when there is one.
-_NEEDS_SESSION = (b"tools/", b"cancelled", b"tasks/", b"\\")
+_NEEDS_SESSION = (b"tools/", b"cancelled", b"\\")
 
 
 class Lines:
@@ -68,7 +66,7 @@ class Lines:
         return rest
 
 
-def lines_of(descriptor: int) -> Iterator[bytes]:
+def _lines_of(descriptor: int) -> Iterator[bytes]:
     """Yield every line that comes from *descriptor* until its end; the last one may have no ending."""
     lines = Lines()
     try:
@@ -80,7 +78,7 @@ def lines_of(descriptor: int) -> Iterator[bytes]:
         yield rest
 
 
-class Writer:
+class _Writer:
     """A thread that writes to one file descriptor; the sender waits while more than a megabyte is queued.
 
     What the other direction adds (a refusal, a call that waited) never waits: two readers that wait for one another's
@@ -94,6 +92,8 @@ class Writer:
         self._closing = False
         self._changed = threading.Condition()
         self.broken = False
+        self.progress = 0
+        """Grows with everything that is queued or written."""
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -103,6 +103,7 @@ class Writer:
             if not self.broken:
                 self._queue.append(data)
                 self._size += len(data)
+                self.progress += 1
                 self._changed.notify_all()
 
     def wait_for_space(self) -> None:
@@ -133,6 +134,7 @@ class Writer:
             try:
                 while view:
                     view = view[os.write(self._descriptor, view) :]
+                    self.progress += 1
             except OSError:  # the reader is gone: the other direction finds out and ends the proxy
                 with self._changed:
                     self.broken = True
@@ -158,7 +160,7 @@ def run_stdio(command: Sequence[str], make_session: Callable[[], Session], *, st
     """
     ended = threading.Event()
     signals = note_signals(ended)  # first, so that there is no moment at which a signal leaves the server behind
-    process = start_process(command)
+    process = Process(command)
     relay(make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process)
     return process.end(patient=not signals)
 
@@ -176,7 +178,7 @@ def relay(
     """
     stdin, stdout = client
     server_in, server_out = server
-    writers = {CLIENT: Writer(os.dup(stdout)), SERVER: Writer(server_in)}
+    writers = {CLIENT: _Writer(os.dup(stdout)), SERVER: _Writer(server_in)}
     both = _Relay(make_session, writers)
 
     def from_client() -> None:
@@ -198,9 +200,13 @@ def relay(
         threading.Thread(target=run, daemon=True).start()
     while not ended.wait(TICK):
         if process is not None and process.exited.is_set():
-            ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open forever
+            # Its last messages are still on their way, and a process that it left behind may hold its stdout open.
+            seen = -1
+            while seen != writers[CLIENT].progress and not ended.is_set():
+                seen = writers[CLIENT].progress
+                ended.wait(DRAIN_TIMEOUT)
             break
-        if writers[CLIENT].broken or has_no_reader(stdout):
+        if writers[CLIENT].broken or _has_no_reader(stdout):
             break
     writers[SERVER].close()
 
@@ -224,7 +230,7 @@ def note_signals(ended: threading.Event) -> list[int]:
 class _Relay:
     """Passes on what the session says, in the order in which it says it."""
 
-    def __init__(self, make_session: Callable[[], Session], writers: dict[str, Writer]) -> None:
+    def __init__(self, make_session: Callable[[], Session], writers: dict[str, _Writer]) -> None:
         self._make_session = make_session
         self._writers = writers
         self._session: Session | None = None
@@ -236,7 +242,7 @@ class _Relay:
     def pump(self, descriptor: int, side: str) -> None:
         """Pass on every line that comes from *descriptor* until its end; wait while the other side does not read."""
         other = self._writers[CLIENT if side == SERVER else SERVER]
-        for line in lines_of(descriptor):
+        for line in _lines_of(descriptor):
             self._pass(side, line)
             other.wait_for_space()
 
@@ -304,7 +310,7 @@ class _Relay:
             self._lock.notify_all()
 
 
-def has_no_reader(descriptor: int) -> bool:
+def _has_no_reader(descriptor: int) -> bool:
     """Whether *descriptor* is a pipe that has no reader any more: the client was killed."""
     import select
 

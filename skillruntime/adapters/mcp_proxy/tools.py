@@ -7,11 +7,11 @@ schema can be used is never called with arguments that break it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.adapters.tool_names import meant_name
+from skillruntime.adapters.tool_names import MeantName, meant_name
 
 if TYPE_CHECKING:
     from skillruntime.contract import Contract, Schema
@@ -44,15 +44,9 @@ class Listing:
 
 
 class Tools:
-    """What is known of one server's tools, within one session or for one caller.
+    """What is known of one server's tools within one session."""
 
-    *clock* gives seconds; *lifetime* is how many seconds a list is fresh that does not say it (``None``: until the
-    server says that the list changed).
-    """
-
-    def __init__(self, *, lifetime: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lifetime = lifetime
+    def __init__(self) -> None:
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
         self._expires: float | None = None
@@ -70,7 +64,7 @@ class Tools:
         """Whether what is known is what the server has now, as far as the protocol shows it."""
         if self._known_generation != self._generation:
             return False
-        return self._expires is None or self._clock() < self._expires
+        return self._expires is None or time.monotonic() < self._expires
 
     def changed(self) -> None:
         """Note that the server announced a change of its list."""
@@ -101,22 +95,21 @@ class Tools:
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
         # A server that gives a cursor again would be asked forever.
-        is_last = not isinstance(cursor, str) or cursor in listing.seen
-        listing.cursor = None if is_last else cursor
-        listing.seen.add(str(cursor))
-        if is_last:
-            self._replace(listing.definitions, complete=True)
-        elif len(self._open) < MOST_OPEN:
-            self._open[str(cursor)] = listing
-        if is_last:
-            self._open = {key: each for key, each in self._open.items() if each is not listing}
-        elif listing.generation == self._generation:
+        if isinstance(cursor, str) and cursor not in listing.seen:
+            listing.cursor = cursor
+            listing.seen.add(cursor)
+            if len(self._open) < MOST_OPEN:
+                self._open[cursor] = listing
             # A client may stop after the first page: what it saw is known all the same.
-            self._replace({**self._definitions, **page}, complete=False)
-        if is_last and listing.generation == self._generation:
+            if self.is_current(listing):
+                self._replace({**self._definitions, **page}, complete=False)
+            return False
+        self._replace(listing.definitions, complete=True)
+        self._open = {key: each for key, each in self._open.items() if each is not listing}
+        if self.is_current(listing):
             self._known_generation = listing.generation
-            self._expires = self._expiry(result.get("ttlMs"))
-        return is_last
+            self._expires = _expiry(result.get("ttlMs"))
+        return True
 
     def find(self, name: str) -> Tool | None:
         """Return the tool of exactly this name, or ``None``."""
@@ -128,24 +121,23 @@ class Tools:
             tool = self._compiled[name] = compile_tool(definition)
         return tool
 
-    def meant_by(self, name: str) -> str | None:
-        """Return the one name that *name* can mean: other case or separators, or a prefix before it.
-
-        A tool that is not listed may exist: a name is never made longer.
+    def meant_by(self, name: str) -> MeantName:
+        """Return which tool *name* can mean; none before the whole list is known.
 
         >>> tools = Tools()
         >>> _ = tools.add_page(tools.start(), {"tools": [{"name": "read_file"}, {"name": "list"}]})
-        >>> tools.meant_by("Read-File"), tools.meant_by("mcp__files__read_file"), tools.meant_by("remove")
-        ('read_file', 'read_file', None)
+        >>> [tools.meant_by(name).name for name in ["Read-File", "mcp__files__read_file", "remove"]]
+        ['read_file', 'read_file', None]
         """
         if not self.complete:
-            return None
+            return MeantName(None)
         # Which server is meant the client has decided, and the server's name is the client's: any prefix is one.
-        return meant_name(name, self._definitions, prefixes=None).name
+        return meant_name(name, self._definitions, prefixes=None)
 
-    def definitions(self) -> Iterable[Mapping[str, Any]]:
-        """Return the tools as the server defined them."""
-        return self._definitions.values()
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the tools that are known."""
+        return self._definitions.keys()
 
     def _replace(self, definitions: dict[str, Mapping[str, Any]], *, complete: bool) -> None:
         # To compile a schema takes longer than to call the tool: it stays as long as its definition does.
@@ -154,11 +146,13 @@ class Tools:
         }
         self._definitions, self.complete = definitions, complete
 
-    def _expiry(self, milliseconds: Any) -> float | None:
-        if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
-            # At most a day: 1e308 would keep an old list for ever.
-            return self._clock() + max(0.0, min(float(milliseconds), 86_400_000.0)) / 1000
-        return None if self._lifetime is None else self._clock() + self._lifetime
+
+def _expiry(milliseconds: Any) -> float | None:
+    """Return when a list is no longer fresh, on the clock of this process; ``None`` where the server does not say."""
+    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
+        return None
+    # At most a day: 1e308 would keep an old list for ever.
+    return time.monotonic() + max(0, min(milliseconds, 86_400_000)) / 1000
 
 
 def compile_tool(definition: Mapping[str, Any]) -> Tool:

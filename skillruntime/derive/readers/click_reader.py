@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import ast
-import re
-from dataclasses import replace
+import sys
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
+from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.interpreter.known_calls import items_of
-from skillruntime.derive.interpreter.state import State
-from skillruntime.derive.interpreter.values import (
+from skillruntime.derive.readers.python_checks import apply_checks, checks_of_function, refuses
+from skillruntime.derive.readers.python_values import (
     UNKNOWN,
-    ClassValue,
-    EnumMember,
-    ForeignCall,
-    FunctionValue,
+    Called,
+    Enumeration,
+    Member,
+    Scope,
     Symbol,
-    if_known,
-    is_constant,
+    dotted,
+    evaluate,
+    items_of,
+    own_nodes,
 )
-from skillruntime.derive.readers.argparse_arguments import to_json
-from skillruntime.derive.readers.argparse_demands import add_demands_of_function, demands_command
-from skillruntime.derive.readers.click_model import ClickCommandModel
-from skillruntime.derive.readers.value_types import DATE_TIME, PATH, REFUSED_BY_CALLBACK, read_type, refuses_values
-from skillruntime.derive.text_fields import first_paragraph, flattened
+from skillruntime.derive.readers.value_types import (
+    DATE_TIME,
+    INTEGER,
+    NUMBER,
+    PATH,
+    fits,
+    read_type,
+    refuses_values,
+    to_json,
+)
+from skillruntime.derive.text_fields import first_paragraph, flattened, plain_name
 
-__all__ = ["fitting_default", "read_click", "read_click_type", "split_flags"]
+__all__ = ["calls_at_top", "command_word", "fitting_default", "read_click", "split_flags"]
 
 _WORDS = ValueType({"type": "boolean"}, {"words": [[True, "true"], [False, "false"]]})
 _TYPES = {
-    "click.INT": ValueType({"type": "integer"}),
-    "click.FLOAT": ValueType({"type": "number"}),
+    "click.INT": INTEGER,
+    "click.FLOAT": NUMBER,
     "click.STRING": TEXT,
     "click.UNPROCESSED": TEXT,
     "click.BOOL": _WORDS,
@@ -42,60 +49,179 @@ _TYPES = {
     # click's BOOL takes words, not a switch: ``--cache true`` (click.types.BoolParamType).
     "builtins.bool": _WORDS,
 }
+_EAGER = ("version_option", "help_option")
 
 
-def read_click(state: State, model: ClickCommandModel, description: str = "") -> Command:
-    """Return the command that *model* declares, with its commands below it."""
-    # The docstring is that of the function, not of a decorator's wrapper.
-    function = model.function.wrapped or model.function if model.function else None
-    documented = ast.get_docstring(function.node) if function and not isinstance(function.node, ast.Lambda) else None
-    described = if_known(model.named.get("help")) or if_known(model.named.get("short_help")) or documented
-    # The help option's text is ``help``, else the docstring (click.decorators.command).
-    command = Command("click", first_paragraph(_before_form_feed(described)) or description)
-    used = {each.name for each in command.arguments}
-    for made in model.declared:
-        found = _read_parameter(state, made, command)
+@dataclass(slots=True, eq=False)
+class _Made:
+    """A command or group: its function, what declared it, and its parameters in the order of the source."""
+
+    word: str
+    named: dict[str, Any]
+    is_group: bool
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    parameters: list[Called] = field(default_factory=list)
+    below: dict[str, _Made] = field(default_factory=dict)
+    unread: list[Unread] = field(default_factory=list)
+    is_below: bool = False
+
+
+def read_click(tree: ast.Module, scope: Scope) -> Reading | None:
+    """Return the command that is called, or else the one with most below it; None where click declares none."""
+    made = _find_commands(tree, scope)
+    called = [made[name] for each in calls_at_top(tree) if (name := dotted(each.func).removesuffix(".main")) in made]
+    tops = called or [each for each in made.values() if not each.is_below]
+    if not tops:
+        return None
+    top = max(tops, key=lambda each: len(each.below))
+    return Reading(_to_command(top, first_paragraph(ast.get_docstring(tree)), 0), "click")
+
+
+def calls_at_top(tree: ast.Module) -> list[ast.Call]:
+    """Return the calls that the module makes itself, none of its functions."""
+    return [each for each in own_nodes(tree) if isinstance(each, ast.Call)]
+
+
+def _find_commands(tree: ast.Module, scope: Scope) -> dict[str, _Made]:
+    """Return the commands by the names of their functions."""
+    found: dict[str, _Made] = {}
+    for statement in tree.body:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if (made := _decorated(statement, scope, found)) is not None:
+                    found[statement.name] = made
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                known = evaluate(value, scope)
+                if isinstance(known, Called) and known.name == "click.Group":
+                    found[name] = _Made(str(known.named.get("name", "")), known.named, True)
+    for each in own_nodes(tree):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "add_command":
+            _add_command(each, scope, found, is_certain=any(getattr(one, "value", None) is each for one in tree.body))
+    return found
+
+
+def _add_command(node: ast.Call, scope: Scope, found: dict[str, _Made], *, is_certain: bool) -> None:
+    assert isinstance(node.func, ast.Attribute)
+    group = found.get(dotted(node.func.value))
+    if group is None:
+        return
+    command = found.get(dotted(node.args[0])) if node.args else None
+    given = node.args[1:] + [each.value for each in node.keywords if each.arg == "name"]
+    word = evaluate(given[0], scope) if given else command.word if command else UNKNOWN
+    if command is None or not isinstance(word, str) or not is_certain:
+        group.unread.append(Unread("a command", "it is computed", node.lineno))
+        return
+    group.below[word], command.is_below = command, True
+
+
+def _decorated(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, found: dict[str, _Made]) -> _Made | None:
+    made: _Made | None = None
+    parameters: list[Called] = []
+    unread: list[Unread] = []
+    for decorator in node.decorator_list:
+        call = (
+            decorator if isinstance(decorator, ast.Call) else ast.copy_location(ast.Call(decorator, [], []), decorator)
+        )
+        owner, _, what = dotted(call.func).rpartition(".")
+        known = evaluate(call, scope)
+        name = known.name if isinstance(known, Called) else ""
+        if owner in found and what in ("command", "group"):
+            arguments = [evaluate(each, scope) for each in call.args]
+            named = {str(each.arg): evaluate(each.value, scope) for each in call.keywords}
+            made = _Made(command_word(node.name, arguments, named), named, what == "group", is_below=True)
+            found[owner].below[made.word] = made
+            if UNKNOWN in [*arguments, named.get("name")]:
+                found[owner].unread.append(Unread("a command", "its name is computed", node.lineno))
+        elif isinstance(known, Called) and name in ("click.command", "click.group"):
+            word = command_word(node.name, known.arguments, known.named)
+            made = _Made(word, known.named, name == "click.group")
+        elif isinstance(known, Called) and name.rpartition(".")[2] in ("option", "argument", *_OWN):
+            parameters.append(known)
+        elif _may_add(call, name, scope):
+            unread.append(Unread("an option", f"{ast.unparse(call.func)} may add some", node.lineno))
+    if made is not None:
+        made.function, made.parameters = node, parameters
+        made.unread += unread
+        if "cls" in made.named:
+            made.unread.append(
+                Unread("commands" if made.is_group else "arguments", "its class is its own", node.lineno)
+            )
+    return made
+
+
+_OWN = (*_EAGER, "password_option", "confirmation_option")
+
+
+def _may_add(call: ast.Call, name: str, scope: Scope) -> bool:
+    """Whether a decorator may add parameters: one of the script that names none does not, nor does Python's own."""
+    function = evaluate(call.func, scope)
+    if isinstance(function, ast.FunctionDef):
+        return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in ast.walk(function))
+    return bool(name) and name.partition(".")[0] not in ("click", "typer", "builtins", *sys.stdlib_module_names)
+
+
+def command_word(function: str, arguments: list[Any], named: dict[str, Any]) -> str:
+    """Return the word that chooses a command: the one that is given, or the function's name."""
+    given = arguments[0] if arguments else named.get("name")
+    if isinstance(given, str):
+        return given
+    word = function.lower().replace("_", "-")
+    # Since click 8.2 these endings of a function's name are dropped.
+    for ending in ("-command", "-cmd", "-group", "-grp"):
+        word = word.removesuffix(ending) or word
+    return word
+
+
+def _to_command(made: _Made, description: str, depth: int) -> Command:
+    documented = ast.get_docstring(made.function) if made.function is not None else None
+    # The help option's text is ``help``, else the docstring (click.decorators.command), up to a form feed.
+    help_text = next(
+        (each for each in (made.named.get("help"), made.named.get("short_help")) if isinstance(each, str)), documented
+    )
+    command = Command("click", first_paragraph((help_text or "").split("\f")[0].replace("\b", "")) or description)
+    command.unread += made.unread
+    plain: set[str] = set()
+    for each in made.parameters:
+        found = _read_parameter(each, command)
         if isinstance(found, Unread):
             command.unread.append(found)
         elif found is not None:
-            name = _plain(found.name)
-            # Two options may share one parameter of the function.
-            while name in used:
-                name += "_2"
-            used.add(name)
-            command.arguments.append(replace(found, name=name))
-            if found.required and refuses_values(made.named.get("callback")):
-                command.unread.append(Unread(found.shown, REFUSED_BY_CALLBACK, getattr(made.node, "lineno", None)))
-    command.unread += [Unread(what, "it is computed", line) for what, line in model.unread]
-    command.arguments = _with_flag_choices(command.arguments)
-    if function is not None and not isinstance(function.node, ast.Lambda) and not model.is_group:
-        plain = {each.name for each in command.arguments} - _filled(model.declared)
-        add_demands_of_function(command, function.node, plain)
-    if model.is_group:
+            _add(command, found)
+            # A value may come from elsewhere: then its absence on the command line says nothing.
+            if not {"envvar", "callback", "prompt"} & each.named.keys() and each.named.get("default") in (None, False):
+                plain.add(found.name)
+            if found.required and refuses_values(each.named.get("callback")):
+                command.unread.append(Unread(found.shown, "its callback may refuse the value", each.node.lineno))
+    if made.function is not None and not made.is_group:
+        names = {each.name for each in command.arguments}
+        apply_checks(command, checks_of_function(made.function, names), names - plain)
+    if made.is_group:
         command.chooser = "command"
-        runs_alone = model.named.get("invoke_without_command") is True
-        if runs_alone and function is not None and not isinstance(function.node, ast.Lambda):
-            runs_alone = not demands_command(function.node)
-        command.chooser_required = not runs_alone
-        for word, below in model.commands.items():
-            if isinstance(below, ClickCommandModel):
-                command.commands[word] = read_click(state, below)
-            else:
-                command.unread.append(Unread(word, "a command of another library"))
+        command.chooser_required = made.named.get("invoke_without_command") is not True
+        # ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)`` refuses a call without a command.
+        if made.function is not None and "invoked_subcommand" in ast.unparse(made.function):
+            ends = [each for each in ast.walk(made.function) if isinstance(each, ast.If) and refuses(each.body)]
+            command.chooser_required |= any("invoked_subcommand" in ast.unparse(each.test) for each in ends)
+        for word, below in made.below.items() if depth < 20 else ():
+            command.commands[word] = _to_command(below, "", depth + 1)
         if not command.commands:
             command.chooser = ""
-            command.unread.append(Unread("commands", "none of them can be read"))
+            command.unread.append(Unread("commands", "none of them can be read", is_needed=True))
     return command
 
 
-def _filled(declared: list[Any]) -> set[str]:
-    """The names of parameters that may have a value without the command line."""
-    return {
-        split_flags([each for each in made.arguments if isinstance(each, str)])[0]
-        for made in declared
-        if isinstance(made, ForeignCall)
-        and (made.named.get("default") not in (None, False) or {"envvar", "callback", "prompt"} & made.named.keys())
-    }
+def _add(command: Command, found: Argument) -> None:
+    """Add *found*; flags that store their own value under one name (``flag_value``) are one argument."""
+    for index, earlier in enumerate(command.arguments):
+        if earlier.name == found.name and earlier.takes == found.takes == "one_of":
+            text = "; ".join(each for each in (earlier.description, found.description) if each)
+            command.arguments[index] = replace(earlier, choices=(*earlier.choices, *found.choices), description=text)
+            return
+    taken = {each.name for each in command.arguments}
+    name = plain_name(found.name)
+    while name in taken:
+        name += "_2"
+    command.arguments.append(replace(found, name=name))
 
 
 def split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:
@@ -108,58 +234,48 @@ def split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | No
     off: str | None = None
     name = ""
     for each in declarations:
-        if re.fullmatch(r"[A-Za-z_]\w*", each):
+        if each.isidentifier():
             name = each
             continue
         # ``--shout/--no-shout``; flags that start with a slash are separated by a semicolon (click's documentation,
         # "Boolean Flags").
-        separator = ";" if each.startswith("/") else "/"
-        yes, _, no = (part.strip() for part in each.partition(separator))
+        yes, _, no = (part.strip() for part in each.partition(";" if each.startswith("/") else "/"))
         flags += [yes] if yes else []
         off = no or off
     if not name and flags:
         # click.core.Option._parse_decls: the flag with the longest prefix names the parameter.
-        longest = max(flags, key=lambda flag: (len(re.match(r"^[^\w]*", flag)[0]), 0))  # type: ignore[index]  # matches ""
+        longest = max(flags, key=lambda flag: len(flag) - len(flag.lstrip("-/+")))
         name = longest.lstrip("-/+").replace("-", "_").lower()
     return name, tuple(flags), off
 
 
-def _read_parameter(state: State, made: Any, command: Command) -> Argument | Unread | None:
-    if not isinstance(made, ForeignCall):
-        return Unread("an option", "it is computed")
-    what = made.symbol.partition(".")[2]
-    line = getattr(made.node, "lineno", None)
+def _read_parameter(made: Called, command: Command) -> Argument | Unread | None:
+    what, line = made.name.rpartition(".")[2], made.node.lineno
     declarations = [each for each in made.arguments if isinstance(each, str)]
     shown = declarations[0] if declarations else what
     # Eager: they print and exit before anything else happens.
-    if what in ("version_option", "help_option"):
+    if what in _EAGER:
         return None
-    # The decorator is applied under a condition.
-    if what == "uncertain":
-        return Unread(shown, "whether it is there depends on a condition", line)
     if what == "confirmation_option":
         return Argument("yes", ("--yes",), "nothing", required=True, description="Confirm the action")
     if what == "password_option" or len(declarations) != len(made.arguments) or "**" in made.named or not declarations:
         return Unread(shown, "it asks at a terminal" if what == "password_option" else "it is computed", line)
     # A class of its own may take any number of words; an eager callback usually prints and exits.
-    if "cls" in made.named or ("callback" in made.named and made.named.get("is_eager") is True):
-        if "cls" in made.named:
-            return Unread(shown, "it is of a class of its own", line)
+    if "cls" in made.named:
+        return Unread(shown, "it is of a class of its own", line)
+    if "callback" in made.named and made.named.get("is_eager") is True:
         return None
     if what == "argument":
-        return _read_argument(state, made, declarations[0], line, command)
-    return _read_option(state, made, declarations, line, command)
+        return _read_argument(made, declarations[0], command)
+    return _read_option(made, declarations, command)
 
 
-def _read_argument(
-    state: State, made: ForeignCall, declared: str, line: int | None, command: Command
-) -> Argument | Unread:
+def _read_argument(made: Called, declared: str, command: Command) -> Argument | Unread:
     named = made.named
-    value = read_click_type(state, named.get("type"), named.get("default"))
-    _note(command, declared, value)
+    value = _noted(command, declared, _read_click_type(named.get("type"), named.get("default")))
     nargs = named.get("nargs", 1)
     if not isinstance(nargs, int):
-        return Unread(declared, "the number of its values is computed", line)
+        return Unread(declared, "the number of its values is computed", made.node.lineno, is_needed=True)
     default = fitting_default(named.get("default"), value, nargs != 1)
     # click.core.Argument: required unless it has a default or takes any number of words.
     required = named.get("required", "default" not in named and nargs >= 0) is True
@@ -171,39 +287,27 @@ def _read_argument(
     return argument if nargs == 1 else replace(argument, takes="values", length=nargs, least=nargs)
 
 
-def _read_option(
-    state: State, made: ForeignCall, declarations: list[str], line: int | None, command: Command
-) -> Argument | Unread:
-    named = made.named
+def _read_option(made: Called, declarations: list[str], command: Command) -> Argument | Unread:
+    named, line = made.named, made.node.lineno
     name, flags, off = split_flags(declarations)
     if not flags:
         return Unread(declarations[0], "it has no flag", line)
-    default = named.get("default")
+    default, kind = named.get("default"), named.get("type")
     # ``prompt=True`` reads from the terminal, which a tool does not have.
     asks = named.get("prompt", False) not in (None, False)
-    required = named.get("required") is True or asks  # without it, it would ask at a terminal
-    kind = named.get("type")
+    required = named.get("required") is True or asks
     argument = Argument(name, flags, required=required, description=_help(named, default))
     if named.get("count") is True:
-        return replace(argument, takes="count", default=default if isinstance(default, int) else 0)
+        return replace(argument, takes="count", default=default if type(default) is int else 0)
     is_flag = named.get("is_flag")
-    if is_flag is UNKNOWN:
+    if is_flag is UNKNOWN or named.get("required") is UNKNOWN:
         return Unread(flags[0], "whether it takes a value is computed", line)
     # click.core.Option.__init__: a slash in the declaration, a flag value, or a boolean default makes a flag.
-    if is_flag is None:
-        is_flag = (
-            off is not None or ("flag_value" in named and kind is None) or (isinstance(default, bool) and kind is None)
-        )
-        is_flag = is_flag and not (isinstance(default, bool) and off is None and "multiple" in named)
-    if is_flag:
-        known = default if isinstance(default, bool) else ABSENT
-        # ``--upper`` with ``flag_value="upper"``: several flags set one parameter.
-        if "flag_value" in named and named["flag_value"] is not True:
-            constant = to_json(named["flag_value"])
-            return replace(argument, takes="one_of", choices=((constant, flags[0]),), flags=(), default=ABSENT)
-        return replace(argument, takes="nothing", off_flag=off, default=known if off else ABSENT, required=required)
-    value = read_click_type(state, kind, default)
-    _note(command, flags[0], value)
+    if is_flag is None and kind is None:
+        is_flag = "flag_value" in named or (isinstance(default, bool) and "multiple" not in named)
+    if is_flag or off is not None:
+        return _read_flag(argument, named, off, default)
+    value = _noted(command, flags[0], _read_click_type(kind, default))
     nargs, multiple = named.get("nargs", 1), named.get("multiple", False)
     if isinstance(kind, tuple):
         # ``type=(str, int)``: JSON Schema could say it, the command line of a contract cannot.
@@ -217,83 +321,74 @@ def _read_option(
     return replace(argument, takes="optional", bare=True) if "flag_value" in named else argument
 
 
+def _read_flag(argument: Argument, named: dict[str, Any], off: str | None, default: Any) -> Argument:
+    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter.
+    if "flag_value" in named and named["flag_value"] is not True:
+        constant = to_json(named["flag_value"])
+        return replace(argument, takes="one_of", choices=((constant, argument.flags[0]),), flags=(), default=ABSENT)
+    known = default if isinstance(default, bool) and off else ABSENT
+    return replace(argument, takes="nothing", off_flag=off, default=known)
+
+
 def _help(named: dict[str, Any], default: Any) -> str:
     text = flattened(named.get("help"))
     if named.get("prompt") not in (None, False):
-        text = text or (named["prompt"] if isinstance(named["prompt"], str) else "")
-        if is_constant(default) and default is not None:
+        text = text or flattened(named["prompt"])
+        if isinstance(default, str | int | float):
             text = f"{text} (usually {default})".strip()
     return text
 
 
-def _note(command: Command, shown: str, value: ValueType) -> None:
+def _noted(command: Command, shown: str, value: ValueType) -> ValueType:
     if "choices" in value.unsure:
         command.unread.append(Unread(shown, value.unsure))
     elif value.unsure:
         command.notes.append(f"{shown}: {value.unsure}; it is passed on as text")
+    return value
 
 
-def read_click_type(state: State, kind: Any, default: Any) -> ValueType:
+def _read_click_type(kind: Any, default: Any) -> ValueType:
     """Return what a click ``type=`` takes; without one, what the default is."""
     if kind is None:
         probe = default[0] if isinstance(default, list | tuple) and default else default
-        match probe:
-            case bool():
-                # Without a type the default's type is the type (click.types.convert_type).
-                return _WORDS
-            case int():
-                return _TYPES["click.INT"]
-            case float():
-                return _TYPES["click.FLOAT"]
-            case _:
-                return TEXT
+        # Without a type the default's type is the type (click.types.convert_type).
+        return {bool: _WORDS, int: INTEGER, float: NUMBER}.get(type(probe), TEXT)
     match kind:
-        case Symbol(name=name) if name in _TYPES:
+        case Symbol(name=name) | Called(name=name) if name in _TYPES:
             return _TYPES[name]
-        case ForeignCall(symbol=name) if name in ("click.Path", "click.File"):
-            return PATH
-        case ForeignCall(symbol="click.Choice"):
+        case Called(name="click.Choice"):
             return _read_choice(kind)
-        case ForeignCall(symbol=("click.IntRange" | "click.FloatRange")):
+        case Called(name="click.IntRange" | "click.FloatRange"):
             return _read_range(kind)
-        case ForeignCall(symbol="click.DateTime"):
-            given = kind.arguments[0] if kind.arguments else kind.named.get("formats")
-            formats = items_of(given) if given is not None else None
-            if isinstance(formats, list) and "%Y-%m-%d" in formats:
-                return ValueType({"type": "string", "format": "date"})
-            return ValueType({"type": "string"}) if given is not None else DATE_TIME
-        case ForeignCall(symbol=name) if name.startswith("click.") and name.partition(".")[2] in (
-            "STRING",
-            "UNPROCESSED",
-        ):
-            return TEXT
-        case FunctionValue() | ClassValue() | Symbol():
-            return read_type(state, kind)
-        case _:
-            return ValueType(TEXT.schema, unsure="its type is computed")
+        case Called(name="click.DateTime", arguments=given, named=named):
+            formats = items_of(given[0] if given else named.get("formats"))
+            if formats is UNKNOWN:
+                return DATE_TIME if not given and "formats" not in named else TEXT
+            return ValueType({"type": "string", "format": "date"}) if "%Y-%m-%d" in formats else TEXT
+    return read_type(kind)
 
 
-def _read_choice(made: ForeignCall) -> ValueType:
+def _read_choice(made: Called) -> ValueType:
     given = made.arguments[0] if made.arguments else made.named.get("choices")
     items = items_of(given)
-    if items is UNKNOWN or not all(isinstance(item, str | EnumMember) for item in items):
+    if items is UNKNOWN or not items or not all(isinstance(item, str | Member) for item in items):
         return ValueType(TEXT.schema, unsure="its choices are computed")
     # ``Choice(Colour)`` takes the members' names (click 8.2).
-    words = [item.name if isinstance(item, EnumMember) else item for item in items]
-    return ValueType({"type": "string", "enum": words}) if words else TEXT
+    is_whole = isinstance(given, Enumeration)
+    words = [str(item.name if is_whole else item.value) if isinstance(item, Member) else item for item in items]
+    return ValueType({"type": "string", "enum": list(dict.fromkeys(words))})
 
 
-def _read_range(made: ForeignCall) -> ValueType:
-    kind = "integer" if made.symbol.endswith("IntRange") else "number"
+def _read_range(made: Called) -> ValueType:
+    kind = "integer" if made.name.endswith("IntRange") else "number"
     edges = dict(zip(("min", "max", "min_open", "max_open", "clamp"), made.arguments, strict=False)) | made.named
     schema: dict[str, Any] = {"type": kind}
     # A clamped range accepts any number, and changes it.
     if edges.get("clamp") is not True:
         for edge, closed in (("min", "minimum"), ("max", "maximum")):
-            number = edges.get(edge)
-            if isinstance(number, int | float):
+            if isinstance(edges.get(edge), int | float):
                 is_open = edges.get(f"{edge}_open") is True
-                schema[f"exclusive{closed.capitalize()}" if is_open else closed] = number
+                schema[f"exclusive{closed.capitalize()}" if is_open else closed] = edges[edge]
     return ValueType(schema)
 
 
@@ -303,35 +398,4 @@ def fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:
     if plain is ABSENT or is_many != isinstance(plain, list):
         return ABSENT
     items = plain if is_many else [plain]
-    kinds: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
-    kind = str(value.schema.get("type"))
-    for item in items:
-        fits = isinstance(item, kinds.get(kind, object)) and (kind == "boolean" or not isinstance(item, bool))
-        if not fits or ("enum" in value.schema and item not in value.schema["enum"]):
-            return ABSENT
-        if value.schema.get("format") == "path" and re.match(r"/|~|-$|.*\.\.", item):
-            return ABSENT
-    return plain
-
-
-def _with_flag_choices(arguments: list[Argument]) -> list[Argument]:
-    """Bring together flags that store their own value under one name (``flag_value``)."""
-    merged: dict[str, Argument] = {}
-    for argument in arguments:
-        base = argument.name.removesuffix("_2")
-        earlier = merged.get(base)
-        if argument.takes == "one_of" and earlier is not None and earlier.takes == "one_of":
-            text = "; ".join(each for each in (earlier.description, argument.description) if each)
-            merged[base] = replace(earlier, choices=(*earlier.choices, *argument.choices), description=text)
-        else:
-            merged[argument.name] = argument
-    return list(merged.values())
-
-
-def _before_form_feed(text: Any) -> Any:
-    """Click shows nothing of a docstring after a form feed."""
-    return text.split("\f")[0].replace("\b", "") if isinstance(text, str) else None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "argument"
+    return plain if all(fits(each, value.schema) for each in items) else ABSENT

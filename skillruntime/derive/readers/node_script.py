@@ -1,4 +1,4 @@
-"""Node scripts: the parser that they declare their options to, ``util.parseArgs``, or the words taken by hand."""
+"""Node scripts that declare their options: ``util.parseArgs`` and commander, where they are literals."""
 
 from __future__ import annotations
 
@@ -6,236 +6,224 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from tree_sitter import Node
-
-from skillruntime.derive.command import Argument, Command, Unread
+from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.interpreter.values import UNKNOWN
-from skillruntime.derive.readers.argv_script import read_argv
-from skillruntime.derive.readers.commander_reader import read_commander
-from skillruntime.derive.readers.javascript_source import (
-    arguments_of,
-    calls_of,
-    constants_of,
-    literal,
-    nodes_of,
-    parse,
-)
-from skillruntime.derive.readers.javascript_to_python import to_python
-from skillruntime.derive.readers.minimist_reader import read_minimist
-from skillruntime.derive.readers.reading import Reading
-from skillruntime.derive.readers.syntax_tree import text_of
-from skillruntime.derive.readers.yargs_reader import read_yargs
-from skillruntime.derive.text_fields import flattened
+from skillruntime.derive.readers.checks import Test, refuse
+from skillruntime.derive.readers.javascript_text import JavaScript
+from skillruntime.derive.readers.python_values import UNKNOWN
+from skillruntime.derive.text_fields import flattened, plain_name
 
 __all__ = ["read_node"]
 
-_MENTIONS = re.compile(r"\bargv\b|\bDeno\.args\b|\bparseArgs\b|\bcommander\b|\byargs\b")
-_OTHER_PARSERS = {"minimist", "meow", "cac", "arg", "sade", "mri", "command-line-args", "citty", "oclif", "@oclif/core"}
-# ``!positionals[1]``, ``!positionals.length``, ``positionals.length < 2``, ``positionals.length === 0``.
-_MISSING_PLACE = re.compile(
-    r"!\s*(?:\w+\.)?positionals\[(?P<index>\d)\]|positionals\.length\s*<\s*(?P<least>\d)"
-    r"|!\s*(?:\w+\.)?positionals\.length|positionals\.length\s*===?\s*0"
-    r"|positionals\.length\s*!==?\s*(?P<exact>\d)"
+_REFUSES = re.compile(r"process\.exit\((?!0?\))|process\.exitCode=[1-9]|\bthrow|\b(?:usage|die|fail|error|help)\(")
+_PLACE = re.compile(r"!(?:\w+\.)?positionals\[(\d)\]|!?(?:\w+\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?")
+_FLAG = re.compile(r"(?:(-\w)[ ,|]++)?(--[\w-]++)(?:[ =]([<\[])([^<>\[\]]++)[>\]])?")
+_PLAIN = ("option", "requiredOption", "argument", "arguments", "description", "command")
+_OPEN = (
+    "addOption",
+    "addArgument",
+    "addCommand",
+    "executableDir",
+    "allowUnknownOption",
+    "allowExcessArguments",
+    "passThroughOptions",
 )
-# ``!values.name``, ``!args.values.file?.length``, ``values["name"] === undefined``, and ``!name`` taken out of them.
-_MISSING_VALUE = re.compile(
-    r"""^\s*(!)?\s*((?:\w+\.)*values)?(?:\??\.)?(?:(\w+)|\[['"]([\w-]+)['"]\])(?:\??\.length)?\s*"""
-    r"""(===?\s*(?:undefined|null|''|""|0))?\s*$"""
-)
-_HOLDS_VALUES = re.compile(r"(\w+)\s*=\s*(?:util\.)?parseArgs\([^;]{0,4000}?\)\.values\b")
-_VALUE_USED = re.compile(r"""\bvalues(?:\??\.(\w+)|\[['"]([\w-]+)['"]\])""")
-_LOOKED_UP = re.compile(r"\s*!\s*(?:\w+\.)*values\[(\w+)\]\s*$")
 
 
-def read_node(text: str, neighbours: object = None) -> Reading | None:
-    """Return what the Node script *text* takes; None where it takes nothing that can be read."""
-    if not _MENTIONS.search(text) or is_minified(text):
+def read_node(text: str) -> Reading | None:
+    """Return what the Node script *text* declares; None where it declares nothing that is known."""
+    if "parseArgs" not in text and "commander" not in text:
         return None
-    root = parse(text)
-    description = _description(text)
-    if root is None:
-        unread = Unread("arguments", "the script takes too long to parse")
-        return Reading(Command("places", description, unread=[unread]), "process.argv", "low")
-    names = constants_of(root)
-    modules = _modules(root)
-    own = {text_of(each.child_by_field_name("name")) for each in nodes_of(root, "function_declaration")}
-    # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
-    if "parseArgs" not in own and modules & {"util", "node:util"} and (call := _call(root, "parseArgs")) is not None:
-        return _read_parse_args(root, call, names, description)
-    # The name in a comment or a text is not an import.
-    if "commander" in modules:
-        return read_commander(root, names, description)
-    if modules & {"yargs", "yargs/yargs"}:
-        return read_yargs(root, names, description)
-    if "minimist" in modules and (reading := read_minimist(root, names, description)) is not None:
-        return reading
-    # Other parsers are packages with declarations of their own, which would be read as words taken by hand.
-    if modules & _OTHER_PARSERS or not re.search(r"\bargv\b|\bDeno\.args\b", text):
-        return None
-    if root.has_error:
-        unread = Unread("arguments", "the file does not parse as JavaScript")
-        return Reading(Command("places", description, unread=[unread]), "process.argv", "low")
-    reading = read_argv(to_python(root), "process.argv", description)
-    if reading is None:
-        return None
-    command = reading.command
-    if not (command.arguments or command.commands or command.unread):
-        # A library that looks for a flag when it is called does not show that from its own file.
-        command.unread.append(Unread("arguments", "process.argv is used, and none of its words is read"))
-    lines = text.splitlines()
-    command.unread = [replace(each, reason=_in_javascript(each, lines)) for each in command.unread]
-    return reading
+    code = JavaScript.of(text)
+    modules = {each.text for each in code.tokens if each.kind == "text"}
+    if modules & {"util", "node:util"}:
+        for index in range(len(code.tokens)):
+            # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
+            if code.at(index) == "parseArgs" and code.at(index + 1) == "(":
+                return None if code.at(index - 1) == "function" else _read_parse_args(code, index + 1)
+    return _read_commander(code) if "commander" in modules else None
 
 
-def _in_javascript(unread: Unread, lines: list[str]) -> str:
-    """Return why it is unread, with the line of the script for what was read of its translation."""
-    line = lines[unread.line - 1] if unread.line and unread.line <= len(lines) else ""
-    shown = re.split(r"\{|`", line)[0].strip()[:60]
-    reason = unread.reason.replace("sys.argv", "process.argv")
-    return re.sub(r"`.*`", lambda _: f"`{shown}`", reason) if shown else reason
-
-
-def is_minified(text: str) -> bool:
-    """Whether *text* is the output of a bundler: few lines, and long ones.
-
-    A bundled file of 180 KB took 370 ms, and declares nothing that is still recognisable.
-    """
-    return len(text) > 20_000 and len(text) > 300 * (text.count("\n") + 1)
-
-
-def _modules(root: Node) -> set[str]:
-    """Return the modules that are imported, by ``import`` or ``require``."""
-    found = {str(literal(each.child_by_field_name("source"), {})) for each in nodes_of(root, "import_statement")}
-    required = [arguments_of(call, {}) for name, call in calls_of(root) if name in ("require", "import")]
-    return found | {str(each[0]) for each in required if each}
-
-
-def _call(root: Node, name: str) -> Node | None:
-    return next((call for known, call in calls_of(root) if known == name), None)
-
-
-def _description(text: str) -> str:
-    match = re.match(r"(?:#![^\n]*\n)?\s*/\*\*?(.*?)\*/", text, re.DOTALL)
-    lines = [line.strip(" *\t") for line in match[1].splitlines()] if match else []
-    paragraph: list[str] = []
-    for line in lines:
-        if paragraph and (not line or line.startswith("@") or re.match(r"(?i)usage", line)):
-            break
-        if line and not line.startswith("@"):
-            paragraph.append(line)
-    return flattened(" ".join(paragraph))
-
-
-def _read_parse_args(root: Node, call: Node, names: dict[str, Any], description: str) -> Reading:
+def _read_parse_args(code: JavaScript, index: int) -> Reading:
     """``util.parseArgs({options, allowPositionals})``: every option is declared, positionals are only allowed."""
-    command = Command("parseArgs", description)
-    given = arguments_of(call, names)
-    config = given[0] if given and isinstance(given[0], dict) else None
-    options = config.get("options", {}) if config else UNKNOWN
+    command = Command("parseArgs")
+    given = code.arguments(index)
+    config = given[0] if given and isinstance(given[0], dict) else {}
+    options = config.get("options", {} if given and isinstance(given[0], dict) else UNKNOWN)
     if not isinstance(options, dict):
-        command.unread.append(Unread("options", "they are computed"))
+        command.unread.append(Unread("options", "they are computed", is_needed=True))
         return Reading(command, "parseArgs", "medium")
     for name, option in options.items():
         if not isinstance(option, dict) or option.get("type") not in ("string", "boolean"):
             command.unread.append(Unread(f"--{name}", "its declaration is computed"))
-            continue
-        if name == "help":
-            continue
-        flags = (f"--{name}", *([f"-{option['short']}"] if isinstance(option.get("short"), str) else []))
-        plain = re.sub(r"\W+", "_", name)
-        if option["type"] == "boolean":
-            command.arguments.append(Argument(plain, flags, "nothing"))
-        else:
-            many = option.get("multiple") is True
-            default = option.get("default", ABSENT)
-            known = default if isinstance(default, list if many else str) else ABSENT
-            command.arguments.append(Argument(plain, flags, repeat=many, default=known))
+        elif name not in ("help", "version"):
+            command.arguments.append(_declared_option(name, option))
     # Node refuses positionals by default where ``strict`` is (util.parseArgs).
-    if (config and config.get("allowPositionals") is True) or "positionals" in text_of(root):
+    if config.get("allowPositionals") is not None or config.get("strict") is False:
         command.arguments.append(Argument("positionals", (), "values"))
-        command.notes.append("positionals: what each place means is not declared")
-    _demand(root, command, names)
+    holder = _holder(code, index)
+    # ``const { values: { input } } = parseArgs(...)``: tests of it would be tests of any variable.
+    if holder == "{":
+        command.unread.append(Unread("arguments", "its values are taken apart"))
+    _read_checks(code, command, re.escape(holder))
     return Reading(command, "parseArgs", "medium")
 
 
-def _places_taken_out(root: Node) -> dict[str, int]:
-    """Return the variables that hold a word by its place: ``const [file, out] = positionals``."""
-    found: dict[str, int] = {}
-    for node in nodes_of(root, "variable_declarator"):
-        name, value = node.child_by_field_name("name"), text_of(node.child_by_field_name("value"))
-        if name is not None and name.type == "array_pattern" and re.fullmatch(r"(?:\w+\.)*positionals", value):
-            plain = enumerate(name.named_children)
-            found |= {text_of(each): place for place, each in plain if each.type == "identifier"}
-    # ``const { positionals: [file] } = parseArgs(...)``.
-    for node in nodes_of(root, "pair_pattern"):
-        inside = node.child_by_field_name("value")
-        if inside is not None and inside.type == "array_pattern" and text_of(node).startswith("positionals"):
-            plain = enumerate(inside.named_children)
-            found |= {text_of(each): place for place, each in plain if each.type == "identifier"}
-    return found
+def _holder(code: JavaScript, index: int) -> str:
+    """Return the name that holds the values: ``args = parseArgs(...).values``, ``{ values: args } = ...``."""
+    end = code.closing.get(index, index)
+    if code.shown(end + 1, end + 3) == ".values" and code.at(index - 2) == "=":
+        return code.at(index - 3)
+    for place in range(max(index - 60, 0), index):
+        if code.at(place) == "values" and code.at(place + 1) == ":":
+            return code.at(place + 2)
+    return "values"
 
 
-def _looped(node: Node, variable: str, names: dict[str, Any]) -> list[str]:
-    """Return the literals that the loop around *node* gives *variable*."""
-    outer = node.parent
-    while outer is not None and outer.type != "for_in_statement":
-        outer = outer.parent
-    if outer is None or text_of(outer.child_by_field_name("left")) != variable:
-        return []
-    listed = literal(outer.child_by_field_name("right"), names)
-    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+def _declared_option(name: str, option: dict[str, Any]) -> Argument:
+    flags = (f"--{name}", *([f"-{option['short']}"] if isinstance(option.get("short"), str) else []))
+    default = option.get("default", ABSENT)
+    if option["type"] == "boolean":
+        return Argument(plain_name(name), flags, "nothing", has_hidden_default=default not in (ABSENT, False))
+    many = option.get("multiple") is True
+    known = default if isinstance(default, list if many else str) else ABSENT
+    hidden = default is not ABSENT and known is ABSENT
+    return Argument(plain_name(name), flags, repeat=many, default=known, has_hidden_default=hidden)
 
 
-def _demand(root: Node, command: Command, names: dict[str, Any]) -> None:
-    """Mark what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
-    least = 0
-    needed: set[str] = set()
-    by_place = _places_taken_out(root)
-    taken_out = {text_of(each) for each in nodes_of(root, "shorthand_property_identifier_pattern")}
-    holders = set(_HOLDS_VALUES.findall(text_of(root)))
-    doubts: list[str] = []
-    for node in nodes_of(root, "if_statement"):
-        body = text_of(node.child_by_field_name("consequence"))
-        test = text_of(node.child_by_field_name("condition"))[1:-1]
-        if not re.search(r"\bprocess\.exit\((?!0)|\bthrow\b|\busage\(|\bdie\(|\bfail\(", body):
+def _read_checks(code: JavaScript, command: Command, holder: str) -> None:
+    """Require what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
+    names = {each.flags[0].lstrip("-"): each.name for each in command.arguments if each.flags}
+    reference = re.compile(rf"(?:\w+\.)?{holder}(?:\.(\w++)|\[\"([\w-]++)\"\])(?:\?\.length)?")
+    for index in range(len(code.tokens)):
+        if code.at(index) != "if" or index + 1 not in code.closing:
             continue
-        # ``args = parseArgs({...}).values``: what holds them has a name of its own.
-        test = re.sub(rf"\b(?:{'|'.join(holders)})(?=\.|\[)", "values", test) if holders else test
-        for each in test.split("||"):
-            # ``if (!values.file && !values.url)`` demands one of several.
-            if "&&" in each:
-                asked = [match[3] or match[4] for part in each.split("&&") if (match := _MISSING_VALUE.match(part))]
-                switches = {one.name for one in command.arguments}
-                if len(asked) == each.count("&&") + 1 and "||" not in test and switches >= {*asked}:
-                    command.one_of.append(asked)
-                elif len(asked) == each.count("&&") + 1:
-                    doubts.append(each)
-            # ``for (const key of ["from", "to"]) if (!values[key]) ...``.
-            elif (match := _LOOKED_UP.match(each)) and (listed := _looped(node, match[1], names)):
-                needed.update(listed)
-            elif (match := _MISSING_VALUE.match(each)) and match[3] in by_place and not match[2]:
-                least = max(least, by_place[match[3]] + 1)
-            elif match := _MISSING_PLACE.search(each):
-                # ``!positionals[1]`` asks for two, as ``positionals.length < 2`` does.
-                least = max(least, int(match["least"] or match["exact"] or int(match["index"] or 0) + 1))
-            elif (
-                (match := _MISSING_VALUE.match(each)) and (match[1] or match[5]) and (match[2] or match[3] in taken_out)
-            ):
-                needed.add(match[3] or match[4])
-            else:
-                doubts.append(each)
-    defaults = {each.name for each in command.arguments if each.default is not ABSENT}
-    for index, argument in enumerate(command.arguments):
-        if not argument.flags and least:
-            command.arguments[index] = replace(argument, required=True, least=least)
-        elif argument.flags[:1] and argument.flags[0].lstrip("-") in needed and argument.name not in defaults:
-            command.arguments[index] = replace(argument, required=True)
-    # A test of what a value says, of one that every call has.
-    given = {each.name for each in command.arguments if each.required}
-    for each in doubts:
-        used = {match[1] or match[2] for match in _VALUE_USED.finditer(each)} | {*re.findall(r"\w+", each)} & taken_out
-        if used & given or (least and ("positionals" in each or {*re.findall(r"\w+", each)} & by_place.keys())):
-            name = next(iter(sorted(used & given)), "positionals")
-            command.unread.append(Unread(name, f"the test `{each.strip()[:60]}` was not understood"))
-            return
+        end = code.closing[index + 1]
+        # The body is a block, or a statement.
+        last = code.closing.get(end + 1, 0) if code.at(end + 1) == "{" else end + 12
+        if not _REFUSES.search(code.shown(end + 1, min(last + 1, end + 200))):
+            continue
+        shown = code.shown(index + 2, end)
+        for least in [int(match[1] or match[2] or 0) + (match[1] is not None) for match in _PLACE.finditer(shown)]:
+            for number, each in enumerate(command.arguments):
+                if not each.flags:
+                    command.arguments[number] = replace(each, required=True, least=max(least, each.least, 1))
+        tests = [_to_test(_PLACE.sub("false", part), reference, names) for part in shown.split("||")]
+        refuse(command, [("or", tests)], shown, filled=set(), outer={})
+
+
+def _to_test(shown: str, reference: re.Pattern[str], names: dict[str, str]) -> Test:
+    """Return a part of a condition as a test: ``!values.name``, ``values.mode === "fast"``, and both by ``&&``."""
+    if "&&" in shown:
+        return ("and", [_to_test(each, reference, names) for each in shown.split("&&")])
+    if shown == "false":
+        return ("or", [])
+    plain = shown.removeprefix("!")
+    left, how, right = re.fullmatch(r"(.*?)(?:([!=]==?)(.*))?", plain, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches anything
+    found = reference.fullmatch(left)
+    used = frozenset(names.get(one or other, "/") for one, other in reference.findall(shown))
+    if found is None or (right and not re.fullmatch(r"undefined|null|\"[^\"]*\"", right)):
+        return ("unknown", used or frozenset({"/"}))
+    name = names.get(found[1] or found[2], "/")
+    test: Test = ("given", name)
+    if how:
+        value = right[1:-1] if right.startswith('"') else None
+        test = ("compare", "!=" if how.startswith("!") else "==", ("name", name), ("value", value))
+    return ("not", test) if shown.startswith("!") else test
+
+
+def _read_commander(code: JavaScript) -> Reading:
+    """Commander's ``.option``, ``.requiredOption``, ``.argument`` and ``.command``, of the program and its commands."""
+    program = Command("commander")
+    # What the call that ends at a token gives, and what names hold.
+    by_call: dict[int, Command] = {}
+    by_name: dict[str, Command] = {"program": program}
+    for index in range(len(code.tokens)):
+        if code.at(index) == "new" and code.at(index + 1) == "Command" and code.at(index - 1) == "=":
+            by_name[code.at(index - 2)] = program
+        if code.at(index) != "." or code.at(index + 2) != "(" or index + 2 not in code.closing:
+            continue
+        start = index - 1
+        receiver = by_call.get(start, by_name.get(code.at(start)))
+        # ``new Command().name(...)``.
+        if receiver is None and start in code.opening and code.at(code.opening[start] - 1) == "Command":
+            receiver = program
+        if receiver is None:
+            continue
+        name = code.at(index + 1)
+        made = _called(program, receiver, name, code.arguments(index + 2))
+        by_call[code.closing[index + 2]] = made
+        # ``const add = program.command("add").option(...)``.
+        while start in code.opening and code.at(code.opening[start] - 2) == ".":
+            start = code.opening[start] - 3
+        if code.at(start - 1) == "=" and made is not program:
+            by_name[code.at(start - 2)] = made
+    _read_checks(code, program, r"(?:program\.opts\(\)|options|opts)")
+    return Reading(program, "commander", "medium")
+
+
+def _called(program: Command, receiver: Command, name: str, given: list[Any]) -> Command:
+    """Record a method of commander on *receiver*, and return the command that it gives."""
+    first = given[0] if given else UNKNOWN
+    if name in _OPEN:
+        program.unread.append(Unread("arguments", f"the call of {name}() is not read", is_needed=name == "addCommand"))
+    elif name not in _PLAIN:
+        return receiver
+    elif not isinstance(first, str) or not first.strip():
+        if name != "description":
+            receiver.unread.append(Unread("arguments", f"what {name}() is given is computed", is_needed=True))
+    elif name == "command":
+        word, *places = first.split()
+        made = Command("commander", arguments=[_place(each, []) for each in places])
+        receiver.chooser = "command"
+        receiver.commands[word] = made
+        # A command with a description here is a program of its own.
+        if len(given) > 1 and not isinstance(given[1], dict):
+            program.unread.append(Unread(word, "the command is another program", is_needed=True))
+        elif len(given) > 1 and given[1].get("isDefault") is not None:
+            receiver.chooser_required = False
+        return made
+    elif name == "description":
+        receiver.description = flattened(first)
+    elif name in ("argument", "arguments"):
+        places = [first] if name == "argument" else first.split()
+        receiver.arguments += [_place(each, given) for each in places]
+    elif (argument := _option(first, given, required=name == "requiredOption")) is None:
+        receiver.unread.append(Unread(first[:60], "its declaration is not plain"))
+    elif argument.name not in ("help", "version"):
+        receiver.arguments.append(argument)
+    return receiver
+
+
+def _place(declared: str, given: list[Any]) -> Argument:
+    required = not declared.startswith("[")
+    many = "..." in declared
+    default = given[2] if len(given) > 2 and isinstance(given[2], str) and not many else ABSENT
+    return Argument(
+        plain_name(declared.strip("<>[].")),
+        takes="values" if many else "value",
+        required=required and default is ABSENT,
+        default=ABSENT if required else default,
+        description=flattened(given[1]) if len(given) > 1 else "",
+        least=int(required),
+    )
+
+
+def _option(declared: str, given: list[Any], *, required: bool) -> Argument | None:
+    match = _FLAG.fullmatch(declared.strip())
+    # A third argument that is a function converts the value, and may refuse it.
+    if match is None or (required and len(given) > 2 and given[2] is UNKNOWN):
+        return None
+    flags = tuple(flag for flag in (match[2], match[1]) if flag)
+    text = flattened(given[1]) if len(given) > 1 else ""
+    default = given[2] if len(given) > 2 else ABSENT
+    argument = Argument(plain_name(match[2]), flags, description=text, has_hidden_default=default is not ABSENT)
+    if match[3] is None:
+        return replace(argument, takes="nothing")
+    if "..." in match[4]:
+        return replace(argument, value=TEXT, required=required, repeat=True)
+    known = default if isinstance(default, str) and not required else ABSENT
+    bare = match[3] == "["
+    # With a default it is never missing, so it is not required.
+    required = required and default is ABSENT
+    return replace(argument, takes="optional" if bare else "value", required=required, default=known, bare=bare)

@@ -1,326 +1,384 @@
-"""Shell scripts, by their ``getopts``, their ``case`` arms and their numbered places: a best effort, and said so."""
+"""Shell scripts, by their forms: ``getopts``, a loop with a ``case`` over the words, and positions.
+
+The law: a script that does anything else with its words has no whole contract. `NotPlainError` says so, and the
+script is read as any other text.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
-from skillruntime.derive.command_line import ABSENT, Takes
-from skillruntime.derive.readers.reading import Reading
-from skillruntime.derive.readers.shell_conditions import Demands, read_demands
-from skillruntime.derive.readers.shell_places import Places, read_places
-from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses, unquoted
-from skillruntime.derive.readers.shell_trial import correct_by_trial
-from skillruntime.derive.text_fields import flattened
-from skillruntime.derive.usage_line import find_usages, read_usage
+from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
+from skillruntime.derive.command_line import ABSENT
+from skillruntime.derive.readers.checks import refuse
+from skillruntime.derive.readers.shell_checks import ShellChecks, count_words, resolved
+from skillruntime.derive.readers.shell_syntax import NotShellError, Statement, below, parse_shell
+from skillruntime.derive.readers.usage import find_usages, read_usage
+from skillruntime.derive.text_fields import plain_name
 
-__all__ = ["read_shell"]
+__all__ = ["NotPlainError", "read_shell"]
 
 LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
-HERE_DOCUMENTS_LIMIT = 200
-"""``<<`` of a script that is read: the end of each is looked for in all that follows."""
-
-_GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([\w:-]+)['"]?\s+(\w+)""")
-# Blanks that are taken stay taken (``*+``): each that is given back would be tried again to the end of its line.
-_LETTER_ARM = re.compile(r"^[ \t]*+\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_ARM = re.compile(
-    r"^[ \t]*+(?:case\s[^\n]{0,200}?\bin\s++)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL
-)
-_DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
-_HAS_VALUE = re.compile(
-    r"^(?:readonly\s+|declare\s+|export\s+)?(\w+)=(?!\s|$|\"\"|''|\"?\$\{?[1-9*@])|\$\{(\w+):?=", re.MULTILINE
-)
-"""A value that the script computes, or takes from the environment."""
-
-_KEY = re.compile(
-    r"(^[ \t]*(?:while|until)\b[^\n]*\n)[ \t]*(?:local[ \t]+)?(\w+)=\"?\$(?:1|\{1\})\"?[ \t]*\n"
-    r"((?:(?!^[ \t]*done\b).*\n){0,200})",
-    re.MULTILINE,
-)
-_BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
-_WORD_USED = re.compile(r"\$\{?(?:[#1-9@*]|OPTARG)")
-_NAME_USED = re.compile(r"\$\{?(\w+)")
-_SET = re.compile(r"\b(\w+)(?:\[[^\]]{0,200}\])?\+?=")
-_WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
+_PLACE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]{0,400})|([^}]{0,400}))\}|([1-9]))")
+_ALL = re.compile(r"\$(?:\{[@*][^}]{0,400}\}|[@*])")
+_VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?::?-[^}$]{0,80})?\}|(\w+))\"?")
+_LITERAL = re.compile(r"(['\"]?)([^$`\\'\"()]++)\1")
+_SET = re.compile(r"(?:^|[\s;])(\w+)\+?=")
+_TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
+_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'[^']*+'", re.DOTALL)
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
-_PAST_OPTIONS = re.compile(r"^[ \t]*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
-_QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
-_CHOSEN = re.compile(r"\s*(\w+)=\"?\$(?:1\b|\{1[#}])")
-_LOOKS_AT_TEXT = re.compile(
-    r"^(?:!\s*)?(?:\[(?!.*\s-[efrsxwLhp]\s|.*=\s*[\"']?-)|test\b|\(\(|\"?\$(?!\()"
-    r"|(?:echo|printf)\b.*\|\s*grep|grep\b.*<<<|(?:\w+=\"?\$\()?date\b)",
-    re.MULTILINE,
-)
-"""Tests of what a word says; whether a file is there, or a program succeeds, is not a demand on the command line."""
-
-_ONE_OF = "one of them is required"
+_DECLARES = ("local", "readonly", "declare", "export", "typeset", "-r", "-a", "-x", "-i")
+_PRINTS = ("echo", "printf", "log", "info", "warn", "logger", ":")
+_HELP = ("-h", "--help", "help", "-V", "--version", "version", "-?", "\\?")
+_ENDS = re.compile(r"\b(?:exit|return|break|die|fail|abort|error)\b|usage|help")
 _UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 
 
-def read_shell(text: str, neighbours: object = None) -> Reading | None:
-    """Return what the shell script *text* takes; None where it takes nothing that can be read."""
-    command = Command("words", _description(text))
-    variables: dict[str, str] = {}
-    if len(text) > LENGTH_LIMIT or text.count("<<") > HERE_DOCUMENTS_LIMIT:
-        if re.search(r"\$\{?[1-9#@*]", text):
-            command.unread.append(Unread("arguments", "the script is too long to be followed"))
-        return Reading(command, "shell", "low")
-    code = main_code(text)
-    code = _KEY.sub(_with_place, code)
-    loops = [code[start:end] for start, end in loops_of(code)]
-    read_by = next((each for each in loops if "getopts" in each), "")
-    if (getopts := _GETOPTS.search(code)) is not None:
-        command.parser = "getopts"
-        command.arguments = _letters(getopts[1], code, text, variables)
-        places = read_places(_behind(code, loops, "getopts"))
-        # ``getopts "n:-:"``: a long option is the value of an option named ``-``.
-        if "-" in getopts[1]:
-            command.unread.append(Unread("arguments", "options are taken apart by hand"))
-    elif re.search(r"\bgetopts\b", code):
-        places = Places(unread=[Unread("arguments", "the options of getopts are computed")])
-    elif (loop := next(filter(_reads_options, loops), None)) is not None:
-        read_by = loop
-        places = _read_loop(loop, command, text, variables)
-        if re.search(r"\bbreak\b", loop) and not places.arguments:
-            places = read_places(_behind(code, [loop], ""))
-        if re.search(r"\$(?:\{[1-9]|[1-9])|\bshift\b", code[: code.index(loop)]):
-            command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
-    else:
-        places = read_places(code)
-    command.unread += places.unread
-    _demand(code, command, places, variables)
-    _add_places(command, places, text)
-    if command.unread:
-        command.least_words = read_demands(_BRANCHES.split(code, maxsplit=1)[0]).least
-    undecided = correct_by_trial(command, text)
-    if undecided == []:
-        command.unread = [each for each in command.unread if each.reason != _ONE_OF]
-    elif not command.unread:
-        # In the loop that reads the options, tests are about one of them that is given.
-        outside = code.replace(read_by, "\n") if read_by else code
-        demands = read_demands(outside)
-        if undecided is not None:
-            demands.undecided = [each for each in undecided if _LOOKS_AT_TEXT.search(each)]
-        command.unread += _unproven(demands, code, command, variables)
-    if command.unread and not command.arguments and not command.commands:
-        command.unread = command.unread[:1]
-    elif not command.arguments and not command.commands and _WORDS_USED.search(code):
-        command.unread.append(Unread("arguments", "the script uses its words where they cannot be followed"))
+class NotPlainError(ValueError):
+    """The script does something with its words that no form describes."""
+
+    def __init__(self, reason: str = "the script takes its words apart by hand") -> None:
+        super().__init__(reason)
+
+
+@dataclass(slots=True)
+class _Place:
+    """What the script says of one word by its number."""
+
+    name: str = ""
+    default: str | None = None
+    is_optional: bool = False
+    is_needed: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Words:
+    """What is known of the words: options, places, and a list of the words that are left."""
+
+    command: Command = field(default_factory=lambda: Command("words"))
+    places: dict[int, _Place] = field(default_factory=dict)
+    rest: Argument | None = None
+    rest_after: int = 0
+    shifted: int = 0
+    held: dict[str, str] = field(default_factory=dict)
+    """The argument that a variable holds; a place is ``#`` and its number."""
+    defaults: dict[str, str] = field(default_factory=dict)
+    """The literal that a variable has before it is set from a word."""
+    doubted: set[str] = field(default_factory=set)
+    """Options whose value the script may refuse where it takes it."""
+
+    def hold(self, source: str, name: str) -> None:
+        """Note the variables that *source* sets from the argument *name*."""
+        self.held |= dict.fromkeys(_SET.findall(source), name)
+
+    def take_rest(self, variable: str, *, is_list: bool) -> None:
+        """Let *variable* take the words that are left."""
+        if self.rest is not None:
+            raise NotPlainError
+        self.rest, self.rest_after = (
+            Argument(variable.lower().strip("_"), takes="values" if is_list else "value"),
+            self.shifted,
+        )
+        self.held[variable] = self.rest.name
+
+
+def read_shell(text: str) -> Reading:
+    """Return what the shell script *text* takes.
+
+    Raises:
+        NotPlainError: it takes its words by no known form.
+    """
+    if len(text) > LENGTH_LIMIT:
+        raise NotPlainError("the script is too long to be followed")
+    try:
+        statements = parse_shell(text)
+    except NotShellError as error:
+        raise NotPlainError(f"the script cannot be parsed: {error}") from error
+    functions = {each.words[0]: each.parts[0] for each in below(statements) if each.kind == "function"}
+    words, checks = _Words(), ShellChecks(functions)
+    for statement in _main_body(statements, functions):
+        _read_statement(statement, words, checks)
+    _add_places(words, checks, text)
+    command = words.command
+    for index, each in enumerate(command.arguments):
+        known = next(
+            (words.defaults[name] for name, held in words.held.items() if held == each.name and name in words.defaults),
+            "",
+        )
+        # The last assignment before the loop is what the script uses without the flag.
+        if known and each.flags and each.takes == "value" and not each.repeat:
+            command.arguments[index] = replace(each, default=known)
+    filled = {words.held.get(each, each) for each in checks.filled}
+    names = [each.name for each in command.arguments]
+    for tests, shown in checks.found:
+        plain = [resolved(each, words.held, names) for each in tests]
+        refuse(command, plain, shown, filled=filled, outer=count_words(command))
+    for each in command.arguments:
+        if each.name in words.doubted and each.required:
+            command.unread.append(Unread(each.name, "the script may refuse its value"))
     return Reading(command, "shell", "low")
 
 
-def _with_place(match: re.Match[str]) -> str:
-    """``while [[ $# -gt 0 ]]; do key="$1"; case $key in ...``: the variable is the place."""
-    return re.sub(rf"case\s+\"?\$(?:\{{{match[2]}\}}|{match[2]}\b)\"?", 'case "$1"', match[1] + match[3])
+def _main_body(statements: list[Statement], functions: dict[str, list[Statement]]) -> list[Statement]:
+    """Return what the script does: ``main "$@"`` is what is in ``main``."""
+    body: list[Statement] = []
+    for each in statements:
+        name = each.name
+        if name in functions and each.words[1:] == ('"$@"',):
+            body += _main_body(functions[name], {other: inner for other, inner in functions.items() if other != name})
+        # ``if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then main "$@"; fi``.
+        elif each.kind == "if" and "BASH_SOURCE" in repr(each.parts[0]):
+            body += _main_body(each.parts[1], functions)
+        elif each.kind != "function":
+            body.append(each)
+    return body
 
 
-def _demand(code: str, command: Command, places: Places, variables: dict[str, str]) -> None:
-    """Mark the arguments without which the script ends, and those that have a default in it."""
-    demands = read_demands(code)
-    defaults = {name: text for name, text in _DEFAULT.findall(code) if text and not re.search(r"[$`\\]", text)}
-    given = {variables[name]: text for name, text in defaults.items() if name in variables}
-    # A variable with a value of its own is not missing where the argument is.
-    has_value = set(defaults) | {one or other for one, other in _HAS_VALUE.findall(code)}
-    needed = {variables.get(name, name.lower().strip("_")) for name in demands.names - has_value}
-
-    def with_demand(argument: Argument) -> Argument:
-        if argument.takes == "values":
-            least = 1 if argument.name in needed else argument.least
-            return replace(argument, least=least, required=argument.required or least > 0)
-        if argument.takes != "value" or argument.repeat:
-            return argument
-        required = argument.required or argument.name in needed
-        # The last assignment before the loop is what the script uses without the flag.
-        default = given.get(argument.name, ABSENT) if argument.flags and not required else argument.default
-        return replace(argument, required=required, default=default)
-
-    command.arguments = [with_demand(each) for each in command.arguments]
-    places.arguments = [with_demand(each) for each in places.arguments]
-    for names in demands.one_of:
-        shown = [variables[name] for name in sorted(names) if name in variables]
-        # Only where all of them are arguments; an environment variable may be the other.
-        if len(shown) == len(names) > 1:
-            command.unread.append(Unread(" or ".join(shown), _ONE_OF))
-
-
-def _unproven(demands: Demands, code: str, command: Command, variables: dict[str, str]) -> list[Unread]:
-    """Return why the script may refuse the least call: a number of words, or a test that was not understood."""
-    words = sum(max(each.least, int(each.required)) for each in command.arguments if not each.flags)
-    if demands.least > words + sum(2 for each in command.arguments if each.flags and each.required):
-        return [Unread("words", f"the script asks for {demands.least}, and fewer are known to be required")]
-    names = {each.name for each in command.arguments}
-    # A test of what has a default, or is one of a list, refuses no call that leaves it as it is.
-    settled = {
-        each.name for each in command.arguments if each.default is not ABSENT or each.value not in (TEXT, _UNDASHED)
-    }
-    from_words = _set_from_words(code) if demands.undecided else set()
-    for test in [each.splitlines()[-1] for each in demands.undecided if each]:
-        for match in _WORDS_USED.finditer(test.lstrip("(! ")):
-            used = match[1] or match[2]
-            name = variables.get(used, used.lower().strip("_"))
-            if name not in settled and (name in names or used in "123456789@*#" or used in from_words):
-                return [Unread(name, f"the test `{test[:60]}` was not understood")]
-    return []
+def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) -> None:
+    loop = _case_over_words(statement)
+    condition = statement.parts[0] if statement.kind == "while" else []
+    if len(condition) == 1 and condition[0].name == "getopts" and len(condition[0].words) == 3:
+        _read_getopts(condition[0].words[1].strip("\"'"), statement.parts[1], words)
+        checks.counts_all = False
+    elif loop is not None:
+        if words.command.arguments:
+            raise NotPlainError
+        # Positions before the loop come first on the command line too.
+        words.command.parser = "places" if words.shifted else "words"
+        _read_arms(loop, words)
+        checks.counts_all = False
+    elif statement.kind == "for" and statement.words[1:] in ((), ("in", '"$@"'), ("in", "$@")):
+        words.take_rest(statement.words[0], is_list=True)
+    elif statement.name == "shift":
+        number = "".join(statement.words[1:2]) or "1"
+        if not number.isdigit() and "OPTIND" not in number:
+            raise NotPlainError
+        words.shifted += int(number) if number.isdigit() else 0
+    else:
+        for each in below([statement]):
+            _look_at_words(each, words, is_top=each is statement)
+        if statement.kind == "case":
+            _read_choice(statement, words)
+        checks.look(statement, words.shifted)
 
 
-def _set_from_words(code: str) -> set[str]:
-    """Return the variables that are set from the words of the command line, in any way."""
-    found: set[str] = set()
-    for statement in re.split(r"[\n;]", code):
-        # Whatever is set before the last word that a statement uses may be set from it: ``A="$1" B=2``.
-        used = [match.start() for match in _WORD_USED.finditer(statement)]
-        used += [match.start() for match in _NAME_USED.finditer(statement) if match[1] in found]
-        found.update(match[1] for match in _SET.finditer(statement, 0, max(used, default=0)))
-    return found
-
-
-def _reads_options(loop: str) -> bool:
-    """Whether it takes the words one by one and distinguishes them by a ``case``."""
-    each = re.match(r"\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;|\n|do\b)", loop)
-    name = each[1] if each else "1"
-    return re.search(rf"\bcase\s+\"?\$(?:\{{{name}[^}}\n]*\}}|{name}\b)\"?\s+in\b", loop) is not None
-
-
-def _behind(code: str, loops: list[str], mark: str) -> str:
-    """What follows the loop that reads the options, where the words that it took are gone."""
-    loop = next((each for each in loops if mark in each), "")
-    behind = code[code.index(loop) + len(loop) :] if loop else code
-    return _PAST_OPTIONS.sub("", behind, count=1)
-
-
-def _read_loop(loop: str, command: Command, text: str, variables: dict[str, str]) -> Places:
-    """Read the arms of a loop over the words: its flags go to *command*; what takes the others is returned."""
-    places = Places()
-    arms = [([unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(loop + "\n;;\n")]
-    flags = {word for names, _ in arms for word in names}
-    for names, body in arms:
-        plain = [name for name in names if _FLAG.fullmatch(name)]
-        # ``--env=*) ENVIRONMENT="${1#*=}"``: the flag and its value are one word.
-        attached = [name.removesuffix("*") for name in names if re.fullmatch(r"--[\w-]+=\*", name)]
-        if attached and len(attached) == len(names) and not flags & {each[:-1] for each in attached}:
-            if (one := re.search(r"(\w+)=\"?\$\{\w+#(?:\*=|-)", body)) is None:
-                command.unread.append(Unread(attached[0], "its value is taken apart by hand"))
-                continue
-            name = attached[0].strip("-=").replace("-", "_")
-            variables[one[1]] = name
-            command.arguments.append(Argument(name, tuple(attached), description=_help_text_of(text, attached[0][:-1])))
-        elif plain and re.search(r"\beval\b", body):
-            command.unread.append(Unread("arguments", "options are taken apart by hand"))
-        elif (
-            len(plain) == len(names) > 1 and (chosen := _CHOSEN.match(body)) and all(each[:2] == "--" for each in plain)
-        ):
-            # ``--fast|--slow) mode=${1#--} ;;``: the flag itself is the value.
-            variables[chosen[1]] = name = chosen[1].lower().strip("_")
-            choices = tuple((each.lstrip("-"), each) for each in plain)
-            value = ValueType({**TEXT.schema, "enum": [word for word, _ in choices]})
-            command.arguments.append(Argument(name, (), "one_of", value=value, choices=choices))
-        elif plain and len(plain) == len(names):
-            # ``--size) width=$2; height=$3; shift 3 ;;``.
-            if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
-                command.unread.append(Unread(plain[0], "it takes more than one word"))
-            elif (argument := _from_arm(plain, body, text, variables)) is not None:
-                command.arguments.append(argument)
-        elif any(name.endswith(("=*", "*=*")) for name in names):
-            others = [name.partition("=")[0] for name in names]
-            command.unread += [
-                Unread(name, "its value is taken apart by hand")
-                for name in others
-                if name not in flags and "*" not in name
-            ]
-        elif not (refuses(body) or re.search(r"\bbreak\b", body) or names in (["--"], [""])):
-            _take_word(names, body, places)
-    return places
-
-
-def _take_word(names: list[str], body: str, places: Places) -> None:
-    """Read the arm that takes the words that are not flags."""
-    variable = r"\"?\$\{?\w+\}?\"?"
-    if names == ["*"] and (one := re.search(rf"(\w+)={variable}\s*(?:;|$)", body, re.MULTILINE)):
-        places.arguments.append(Argument(one[1].lower().strip("_")))
-    elif names == ["*"] and (many := re.search(rf"(\w+)\+=\(\s*{variable}\s*\)", body)):
-        places.arguments.append(Argument(many[1].lower().strip("_"), (), "values"))
-    elif re.sub(r"\bshift\b|[\s;]", "", body):
-        places.unread.append(Unread("arguments", "the script takes its words apart by hand"))
-
-
-def _add_places(command: Command, places: Places, text: str) -> None:
-    """Add *places*, named as the script's usage line names them, and distinguished from its flags."""
-    usages = [read for line in find_usages(_QUOTE_BEHIND.sub("", text)) if (read := read_usage(line)) is not None]
-    named_places = [each for each in usages[0] if not each.flags] if len(usages) == 1 else []
-    flags = {each.name for each in command.arguments}
-    beside_flags = bool(command.arguments) and command.parser == "words"
-    named = len(named_places) == len(places.arguments)
-    for index, each in enumerate(places.arguments):
-        value = _UNDASHED if beside_flags and each.value == TEXT else each.value
-        name = named_places[index].name if named else each.name
-        name = name if name not in flags else f"argument_{index + 1}"
-        command.arguments.append(replace(each, name=name, value=value))
-
-
-def _description(text: str) -> str:
-    """The comment at the top, without the first line that names the interpreter."""
-    lines: list[str] = []
-    for line in text.splitlines()[0 if not text.startswith("#!") else 1 :]:
-        if not line.startswith("#") or (lines and not line.strip("# \t")):
-            break
-        # What follows explains the words, and is read as their descriptions.
-        if lines and re.match(r"(?i)#\s*(?:(?:examples?|arguments|args|options|parameters)\s*:|\$\{?\d)", line):
-            break
-        if line.strip("#-=* \t") and not re.match(r"(?i)#\s*(?:usage|examples?\s*:)", line):
-            lines.append(line.lstrip("# \t"))
-    return flattened(" ".join(lines))
-
-
-def _letters(letters: str, code: str, text: str, variables: dict[str, str]) -> list[Argument]:
-    bodies = {match[1]: match[2] for match in _LETTER_ARM.finditer(code[code.index("getopts") :])}
-    found: list[Argument] = []
-    for match in re.finditer(r"([A-Za-z0-9])(:?)", letters):
-        # A colon behind a letter: the option has an argument (POSIX, getopts).
-        letter, takes_value = match[1], bool(match[2])
-        assigned = re.search(r"(\w+)=", bodies.get(letter, ""))
-        # ``h|?) usage`` and ``*) usage`` are arms for help too.
-        is_help = letter not in bodies or re.search(r"\b(usage|help|show_help|print_usage)\b", bodies[letter])
-        if not takes_value and letter in "hH" and is_help:
-            continue
-        name = assigned[1].lower() if assigned else letter
-        name = name if name not in {each.name for each in found} else letter
-        if assigned:
-            variables[assigned[1]] = name
-        takes = "value" if takes_value else "nothing"
-        found.append(Argument(name, (f"-{letter}",), takes, description=_help_text_of(text, f"-{letter}")))  # type: ignore[arg-type]  # one of two
-    return found
-
-
-def _from_arm(flags: list[str], body: str, text: str, variables: dict[str, str]) -> Argument | None:
-    long = next((flag for flag in flags if flag.startswith("--")), flags[0])
-    # They print and exit, or end the flags.
-    if long in ("-h", "--help", "-V", "--version", "--"):
+def _case_over_words(loop: Statement) -> Statement | None:
+    """Return the ``case`` by which *loop* distinguishes the words, where it takes them one by one."""
+    if loop.kind == "for" and loop.words[1:] in ((), ("in", '"$@"'), ("in", "$@")):
+        variables = {loop.words[0]}
+    elif loop.kind == "while" and re.search(r"\$#|\$\{?#|\$1|\$\{1|'true'|':'", repr(loop.parts[0])):
+        variables = {"1"}
+    else:
         return None
-    # In an arm of the loop ``$1`` is the flag and ``$2`` its value.
-    # ``--root) shift; ROOT=$1 ;;`` is another way to write it.
-    takes_value = re.search(r"\$(?:\{2\b|2\b)|\bshift\b[\s;]+\w+=\"?\$(?:\{1\b|1\b)", body) is not None
-    # ``items+=("$2")``: the flag may be given again.
-    many = takes_value and re.search(r"\w\+=\(\s*\"?\$(?:\{2|2)", body) is not None
-    name = long.lstrip("-").replace("-", "_")
-    # The variable that the arm sets is the one that the script tests later.
-    if assigned := re.search(r"\b(\w+)=", body):
-        variables[assigned[1]] = name
-    ordered = (long, *(flag for flag in flags if flag != long))
-    takes: Takes = "value" if takes_value else "nothing"
-    return Argument(name, ordered, takes, description=_help_text_of(text, long), repeat=many)
+    for each in loop.parts[1]:
+        # ``key="$1"; case $key in``.
+        if each.kind == "simple" and each.words and (same := re.fullmatch(r"(\w+)=\"?\$\{?1\}?\"?", each.words[-1])):
+            variables.add(same[1])
+        if each.kind == "case" and _variable(each.words[0]) in variables:
+            return each
+    return None
 
 
-def _help_text_of(text: str, flag: str) -> str:
-    """Return the help text of *flag* in the script's own help, after at least two spaces."""
-    pattern = re.compile(rf"[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$")
-    start = text.find(flag)
-    while start >= 0:
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        if match := pattern.match(text[text.rfind("\n", 0, start) + 1 : end]):
-            return flattened(match[1].strip("\"' "))
-        start = text.find(flag, end)
-    return ""
+def _variable(word: str) -> str:
+    """Return the variable that *word* is: ``"${1:-}"`` is 1; nothing where it is more."""
+    match = _VARIABLE.fullmatch(word)
+    return (match[1] or match[2]) if match else ""
+
+
+def _read_getopts(letters: str, body: list[Statement], words: _Words) -> None:
+    if "-" in letters or "$" in letters:
+        raise NotPlainError
+    arms: dict[str, str] = {}
+    for each in body:
+        for names, source in zip(each.patterns, each.sources, strict=True):
+            arms |= {name.strip("\"'"): source for name in names}
+    words.command.parser = "getopts"
+    # A colon behind a letter: the option has an argument (POSIX, getopts).
+    for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", letters):
+        source = arms.get(letter, "")
+        if not colon and letter in "hHV" and (not source or _ENDS.search(source)):
+            continue
+        assigned = _SET.search(source)
+        name = assigned[1].lower().strip("_") if assigned else letter
+        _add_option(words, name, (f"-{letter}",), source, takes_value=bool(colon))
+
+
+def _add_option(words: _Words, name: str, flags: tuple[str, ...], source: str, *, takes_value: bool) -> None:
+    # ``--size) width=$2; height=$3; shift 3 ;;``; an ``eval`` may do anything.
+    if re.search(r"\$\{?[3-9]\b|\bshift\s[3-9]|\beval\b", source):
+        raise NotPlainError
+    taken = {each.name for each in words.command.arguments}
+    name = plain_name(name if name not in taken else flags[0])
+    many = takes_value and re.search(r"\w\+=\(", source) is not None
+    words.command.arguments.append(Argument(name, flags, "value" if takes_value else "nothing", repeat=many))
+    # ``[ -n "$2" ] || usage`` only asks that there is a value.
+    if _ENDS.search(source) and not re.search(r"-[zn] \"?\$\{?2|\$#|\$\{?2[^}\n]{0,9}\}?\"? ==? \"?'?-", source):
+        words.doubted.add(name)
+    words.hold(source, name)
+
+
+def _read_arms(case: Statement, words: _Words) -> None:
+    """Read the arms of a loop over the words: its flags, and what takes the other words."""
+    every = {name.strip("\"'") for names in case.patterns for name in names}
+    for names, body, source in zip(case.patterns, case.parts, case.sources, strict=True):
+        patterns = [each.strip("\"'") for each in names]
+        attached = [each.removesuffix("*") for each in patterns if re.fullmatch(r"--[\w-]+=\*", each)]
+        if all(map(_FLAG.fullmatch, patterns)):
+            takes_value = _TAKES_NEXT.search(source) is not None
+            # ``-n) case $2 in ...``, ``-*) OPTIONS="$OPTIONS $1"``.
+            inside = any(each.kind in ("case", "for", "while") for each in below(body))
+            if (takes_value and inside) or (not takes_value and re.search(r"\$\{?[1@*]", source)):
+                raise NotPlainError
+            flags = sorted(patterns, key=lambda flag: not flag.startswith("--"))
+            if not set(flags) & set(_HELP):
+                _add_option(words, flags[0], tuple(flags), source, takes_value=takes_value)
+        # ``--env=*) ENVIRONMENT="${1#*=}"``: the flag and its value are one word.
+        elif len(attached) == len(patterns):
+            if not re.search(r"\$\{\w+#", source):
+                raise NotPlainError
+            if not {each[:-1] for each in attached} <= every:
+                _add_option(words, attached[0], tuple(attached), source, takes_value=True)
+        elif patterns not in (["--"], [""]) and not _ENDS.search(source):
+            if "*" not in patterns:
+                raise NotPlainError
+            _take_word(source, words)
+
+
+def _take_word(source: str, words: _Words) -> None:
+    """Read the arm that takes the words that are not flags."""
+    many = re.search(r"(\w+)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source)
+    one = re.fullmatch(r"\s*(\w+)=\"?\$\{?\w+\}?\"?[\s;]*(?:shift[\s;]*)?", source)
+    if match := many or one:
+        words.take_rest(match[1], is_list=many is not None)
+    elif re.sub(r"\bshift\b|[\s;]", "", source):
+        raise NotPlainError
+
+
+def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None:
+    """Note which places *statement* uses."""
+    first = next((each for each in statement.words if each not in _DECLARES), "")
+    words_of_it = statement.words if statement.kind in ("simple", "case", "for") else ()
+    # In single quotes nothing is expanded: ``awk '{ print $1 }'``.
+    given = [_QUOTED.sub(_expanded, each) for each in (*words_of_it, *statement.targets)]
+    uses = any(_PLACE.search(each) or _ALL.search(each) for each in given)
+    if first in ("shift", "getopts", "getopt") or (first in ("set", "eval") and uses):
+        raise NotPlainError
+    for each in given:
+        variable, is_assigned, value = each.partition("=")
+        if not is_assigned or not variable.rstrip("+").isidentifier():
+            variable = ""
+        if variable and is_top and (literal := _LITERAL.fullmatch(value)):
+            words.defaults.setdefault(variable, literal[2])
+        elif variable and is_top and re.fullmatch(r"\(\s*\"\$(?:@|\{@\})\"\s*\)|\"?\$(?:\*|\{\*\})\"?", value):
+            words.take_rest(variable, is_list=value.startswith("("))
+        # ``exec python3 tool.py "$@"``: the words are another program's.
+        elif _ALL.search(each) and first not in _PRINTS:
+            raise NotPlainError("the script passes its words on")
+        for match in _PLACE.finditer(each):
+            _see(words, match, variable if value.strip("\"'") == match[0] else "")
+
+
+def _expanded(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == '"' else "''"
+
+
+def _see(words: _Words, match: re.Match[str], variable: str) -> None:
+    number = words.shifted + int(match[1] or match[5])
+    place = words.places.setdefault(number, _Place())
+    operator, text = match[2] or "", (match[3] or "").strip("\"'")
+    if variable:
+        place.name = place.name or variable.lower().strip("_")
+        words.held.setdefault(variable, f"#{number}")
+    # ``${1:?message}`` ends the script where the word is missing (POSIX, 2.6.2 parameter expansion).
+    if operator.endswith("?"):
+        place.is_needed = True
+    elif operator:
+        place.is_optional = True
+        if text and place.default is None and operator[-1] in "-=" and not re.search(r"[$`\\]", text):
+            place.default = text
+
+
+def _read_choice(case: Statement, words: _Words) -> None:
+    """Take the literals that a word must be one of, where the script refuses all others."""
+    name = _variable(case.words[0])
+    held = f"#{int(name) + words.shifted}" if name.isdigit() else words.held.get(name, "")
+    place = words.places.get(int(held[1:] or 0)) if held.startswith("#") else None
+    literals: list[str] = []
+    if place is None:
+        return
+    for names, source in zip(case.patterns, case.sources, strict=True):
+        patterns = [each.strip("\"'") for each in names]
+        if any(each.startswith("-") and each not in _HELP for each in patterns):
+            raise NotPlainError
+        used = (
+            {match[0] for match in _PLACE.finditer(source)}
+            | set(_ALL.findall(source))
+            | set(re.findall(r"\bshift\b", source))
+        )
+        # An arm that reads words of its own is a command.
+        if used and not used <= {case.words[0].strip('"')}:
+            raise NotPlainError("a word decides what follows")
+        if patterns == ["*"] and _ENDS.search(source) and "" not in literals:
+            place.choices = tuple(each for each in literals if each not in _HELP)
+        if any(re.search(r"[*?\[$\s]", each) for each in patterns):
+            return
+        literals += patterns
+
+
+def _add_places(words: _Words, checks: ShellChecks, text: str) -> None:
+    """Add the places, named as the script's usage line names them, and distinguished from its flags."""
+    places, rest, command = words.places, words.rest, words.command
+    in_loop = command.parser == "words" and bool(command.arguments)
+    if sorted(places) != list(range(1, len(places) + 1)) or (in_loop and places):
+        raise NotPlainError
+    if rest is not None and rest.takes == "values" and words.rest_after != len(places):
+        raise NotPlainError
+    count = len(places) + (rest is not None)
+    usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
+    named = [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    taken = {each.name for each in command.arguments}
+    needed = _needed_places(words, checks)
+    for number in range(1, count + 1):
+        place = places.get(number, _Place(rest.name if rest else ""))
+        name = plain_name(named[number - 1] if len(named) == count else place.name or f"argument_{number}")
+        name = name if name not in taken else f"argument_{number}"
+        taken.add(name)
+        if rest is not None and number == count:
+            least = max(checks.least - len(places), 0)
+            is_list = rest.takes == "values"
+            value = _UNDASHED if in_loop else TEXT
+            argument = replace(rest, name=name, value=value, required=least > 0, least=least if is_list else 0)
+            words.held = {variable: name if held == rest.name else held for variable, held in words.held.items()}
+        else:
+            value = ValueType({**TEXT.schema, "enum": list(place.choices)}) if place.choices else TEXT
+            required = number <= needed or (bool(place.choices) and not place.is_optional)
+            default = place.default if not required and place.default is not None else ABSENT
+            default = ABSENT if place.choices and default not in place.choices else default
+            argument = Argument(
+                name,
+                value=value,
+                required=required,
+                default=default,
+                has_hidden_default=place.is_optional and bool(place.default),
+            )
+            words.held = {variable: name if held == f"#{number}" else held for variable, held in words.held.items()}
+            words.held[str(number)] = name
+        command.arguments.append(argument)
+
+
+def _needed_places(words: _Words, checks: ShellChecks) -> int:
+    """Return how many places every call needs: what is behind an optional word is optional too."""
+    held = {variable: int(place[1:]) for variable, place in words.held.items() if place.startswith("#")}
+    held |= {str(number): number for number in words.places}
+    demanded = {held[name] for name in checks.demanded() if name in held and not words.defaults.get(name)}
+    needed = {number for number, each in words.places.items() if each.is_needed} | demanded
+    needed |= {number for number in words.places if number <= checks.least}
+    # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
+    if not needed and not checks.least:
+        tested = {held.get(name) for name in checks.tested}
+        needed = {number for number, each in words.places.items() if not each.is_optional and number not in tested}
+    return max(needed, default=0)

@@ -3,78 +3,187 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.derive.command import Argument, Command, Unread, ValueType
+from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.interpreter.state import State, evaluate
-from skillruntime.derive.interpreter.values import UNKNOWN, EnumMember, ForeignCall, FunctionValue, if_known
-from skillruntime.derive.readers.annotations import Annotation, read_annotation
-from skillruntime.derive.readers.argparse_demands import add_demands_of_function
-from skillruntime.derive.readers.click_model import TyperModel
-from skillruntime.derive.readers.click_reader import fitting_default, split_flags
-from skillruntime.derive.readers.value_types import REFUSED_BY_CALLBACK, refuses_values
+from skillruntime.derive.readers.click_reader import calls_at_top, fitting_default, split_flags
+from skillruntime.derive.readers.python_checks import apply_checks, checks_of_function
+from skillruntime.derive.readers.python_values import (
+    UNKNOWN,
+    Called,
+    Enumeration,
+    Member,
+    Scope,
+    Symbol,
+    dotted,
+    evaluate,
+)
+from skillruntime.derive.readers.value_types import DATE_TIME, PATH, read_type, refuses_values
 from skillruntime.derive.text_fields import first_paragraph, flattened
 
 __all__ = ["read_typer"]
 
-_NOTHING = ForeignCall("typer.Nothing", [], {}, ast.Pass())
+_LISTS = (
+    "List",
+    "list",
+    "Sequence",
+    "Iterable",
+    "Set",
+    "set",
+    "Tuple",
+    "tuple",
+    "FrozenSet",
+    "frozenset",
+    "Collection",
+)
+_NAMED = {
+    "datetime.datetime": DATE_TIME,
+    "datetime.date": ValueType({"type": "string", "format": "date"}),
+    **dict.fromkeys((f"typer.File{end}" for end in ("Text", "TextWrite", "BinaryRead", "BinaryWrite")), PATH),
+    "builtins.bool": ValueType({"type": "boolean"}),
+}
 _CONTEXTS = ("typer.Context", "click.Context", "typer.CallbackParam")
+_COMPUTED = ValueType(TEXT.schema, unsure="its type is computed")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def read_typer(state: State, model: TyperModel, description: str = "", *, top: bool = True) -> Command:
-    """Return the command that *model* declares, with its commands below it."""
-    command = Command("click", first_paragraph(model.named.get("help")) or description)
-    command.unread += [Unread(what, "it is computed", line) for what, line in model.unread]
-    if model.callback is not None:
-        _read_signature(state, model.callback, command)
-    # A typer application with one command and no callback is that command (typer.main.get_command).
-    if top and len(model.commands) == 1 and model.callback is None:
-        function, named = next(iter(model.commands.values()))
-        if isinstance(function, FunctionValue):
-            return _read_command(state, function, named, command)
-    named = model.callback_named or model.named
-    invoked_alone = True in (named.get("invoke_without_command"), model.named.get("invoke_without_command"))
-    command.chooser, command.chooser_required = "command", not invoked_alone
-    for word, (below, below_named) in model.commands.items():
-        if isinstance(below, TyperModel):
-            command.commands[word] = read_typer(state, below, flattened(below_named.get("help")), top=False)
+@dataclass(slots=True, eq=False)
+class _Application:
+    """A ``typer.Typer``: functions and applications by the word that chooses them."""
+
+    named: dict[str, Any]
+    commands: dict[str, tuple[_Function | _Application, dict[str, Any]]] = field(default_factory=dict)
+    callback: _Function | None = None
+    unread: list[Unread] = field(default_factory=list)
+    is_below: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Annotation:
+    """``value`` is the type of one value; ``length`` that of a tuple of one type; ``made`` what ``Annotated`` adds."""
+
+    value: ValueType = TEXT
+    name: str = ""
+    many: bool = False
+    length: int | None = None
+    made: tuple[Called, ...] = ()
+
+
+def read_typer(tree: ast.Module, scope: Scope) -> Reading | None:
+    """Return the command of the application that is called, or that has most below it; None where there is none."""
+    applications = _find_applications(tree, scope)
+    description = first_paragraph(ast.get_docstring(tree))
+    for call in calls_at_top(tree):
+        if evaluate(call.func, scope) == Symbol("typer.run") and call.args:
+            function = evaluate(call.args[0], scope)
+            if isinstance(function, _Function):
+                return Reading(_read_command(function, {}, Command("click", description), scope), "typer")
+    called = [applications[dotted(each.func)] for each in calls_at_top(tree) if dotted(each.func) in applications]
+    tops = called or [each for each in applications.values() if not each.is_below]
+    if not tops:
+        return None
+    top = max(tops, key=lambda each: len(each.commands))
+    return Reading(_read_application(top, description, scope, 0), "typer")
+
+
+def _find_applications(tree: ast.Module, scope: Scope) -> dict[str, _Application]:
+    found: dict[str, _Application] = {}
+    for statement in tree.body:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                known = evaluate(value, scope)
+                if isinstance(known, Called) and known.name == "typer.Typer":
+                    found[name] = _Application(dict(known.named))
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                for decorator in statement.decorator_list:
+                    _hang(decorator, statement, scope, found)
+    for call in calls_at_top(tree):
+        owner, _, what = dotted(call.func).rpartition(".")
+        if what != "add_typer" or owner not in found:
+            continue
+        named = {str(each.arg): evaluate(each.value, scope) for each in call.keywords}
+        below = found.get(dotted(call.args[0])) if call.args else None
+        word = named.get("name") or (below.named.get("name") if below else None)
+        if below is None or not isinstance(word, str):
+            found[owner].unread.append(Unread("commands", "they are computed", call.lineno))
         else:
-            command.commands[word] = _read_command(state, below, below_named, Command("click"))
+            below.is_below = True
+            found[owner].commands[word] = (below, named)
+    return found
+
+
+def _hang(decorator: ast.expr, function: _Function, scope: Scope, found: dict[str, _Application]) -> None:
+    call = decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+    owner, _, what = dotted(call.func).rpartition(".")
+    if owner not in found:
+        return
+    arguments = [evaluate(each, scope) for each in call.args]
+    named = {str(each.arg): evaluate(each.value, scope) for each in call.keywords}
+    if what == "callback":
+        found[owner].callback = function
+        found[owner].named |= named
+    elif what == "command":
+        given = arguments[0] if arguments else named.get("name")
+        word = given if isinstance(given, str) else function.name.lower().replace("_", "-")
+        if given is UNKNOWN:
+            found[owner].unread.append(Unread("a command", "its name is computed", function.lineno))
+        found[owner].commands[word] = (function, named)
+
+
+def _read_application(application: _Application, description: str, scope: Scope, depth: int) -> Command:
+    command = Command("click", first_paragraph(application.named.get("help")) or description)
+    command.unread += application.unread
+    if application.callback is not None:
+        _read_signature(application.callback, command, scope)
+    # A typer application with one command and no callback is that command (typer.main.get_command).
+    if depth == 0 and len(application.commands) == 1 and application.callback is None:
+        only, named = next(iter(application.commands.values()))
+        if isinstance(only, _Function):
+            return _read_command(only, named, command, scope)
+    command.chooser, command.chooser_required = "command", application.named.get("invoke_without_command") is not True
+    for word, (below, named) in application.commands.items() if depth < 20 else ():
+        if isinstance(below, _Application):
+            command.commands[word] = _read_application(below, flattened(named.get("help")), scope, depth + 1)
+        else:
+            command.commands[word] = _read_command(below, named, Command("click"), scope)
     if not command.commands:
         command.chooser = ""
+        command.unread.append(Unread("commands", "none of them can be read", is_needed=True))
     return command
 
 
-def _read_command(state: State, function: FunctionValue, named: dict[str, Any], command: Command) -> Command:
-    documented = None if isinstance(function.node, ast.Lambda) else ast.get_docstring(function.node)
-    command.description = first_paragraph(if_known(named.get("help")) or documented) or command.description
-    plain = _read_signature(state, function, command)
-    function = function.wrapped or function
-    if not isinstance(function.node, ast.Lambda):
-        add_demands_of_function(command, function.node, plain)
+def _read_command(function: _Function, named: dict[str, Any], command: Command, scope: Scope) -> Command:
+    help_text = named.get("help")
+    documented = help_text if isinstance(help_text, str) else ast.get_docstring(function)
+    command.description = first_paragraph(documented) or command.description
+    plain = _read_signature(function, command, scope)
+    names = {each.name for each in command.arguments}
+    apply_checks(command, checks_of_function(function, names), names - plain)
     return command
 
 
-def _read_signature(state: State, function: FunctionValue, command: Command) -> set[str]:
+def _read_signature(function: _Function, command: Command, scope: Scope) -> set[str]:
     """Add the parameters of *function* to *command*; return those that have no value but from the command line."""
     plain: set[str] = set()
-    function = function.wrapped or function
-    signature = function.node.args
+    signature = function.args
     positional = [*signature.posonlyargs, *signature.args]
     # Defaults belong to the last positional parameters (``ast.arguments``).
     missing: list[ast.expr | None] = [None] * (len(positional) - len(signature.defaults))
     pairs = list(zip(positional, [*missing, *signature.defaults], strict=True))
     pairs += list(zip(signature.kwonlyargs, signature.kw_defaults, strict=True))
     for parameter, default_node in pairs:
-        annotation = read_annotation(state, parameter.annotation, function.scope)
-        default = ABSENT if default_node is None else evaluate(state, default_node, function.scope)
+        annotation = _read_annotation(parameter.annotation, scope)
+        default = ABSENT if default_node is None else evaluate(default_node, scope)
         # typer passes these itself; they are not on the command line.
         if annotation.name in _CONTEXTS:
             continue
-        made = [each for each in (default, *annotation.made) if isinstance(each, ForeignCall)]
-        usual = default.arguments[0] if isinstance(default, ForeignCall) and default.arguments else default
+        made = [each for each in (default, *annotation.made) if isinstance(each, Called)]
+        usual = default.arguments[0] if isinstance(default, Called) and default.arguments else default
         if usual in (None, False) and not any({"envvar", "callback", "prompt"} & each.named.keys() for each in made):
             plain.add(parameter.arg)
         found = _read_parameter(parameter.arg, annotation, default, parameter.lineno, command)
@@ -83,79 +192,73 @@ def _read_signature(state: State, function: FunctionValue, command: Command) -> 
         elif found is not None:
             command.arguments.append(found)
             if found.required and any(refuses_values(each.named.get("callback")) for each in made):
-                command.unread.append(Unread(found.shown, REFUSED_BY_CALLBACK, parameter.lineno))
+                reason = "its callback may refuse the value"
+                command.unread.append(Unread(found.shown, reason, parameter.lineno))
     return plain
 
 
 def _read_parameter(
-    name: str, annotation: Annotation, default: Any, line: int, command: Command
+    name: str, annotation: _Annotation, default: Any, line: int, command: Command
 ) -> Argument | Unread | None:
-    made = next((each for each in annotation.made if each.symbol in ("typer.Option", "typer.Argument")), _NOTHING)
-    declared = list(made.arguments)
-    if isinstance(default, ForeignCall) and default.symbol in ("typer.Option", "typer.Argument"):
+    made = next((each for each in annotation.made if each.name in ("typer.Option", "typer.Argument")), None)
+    declared = list(made.arguments) if made else []
+    if isinstance(default, Called) and default.name in ("typer.Option", "typer.Argument"):
         made = default
         declared = list(made.arguments[1:])
         default = made.arguments[0] if made.arguments else made.named.get("default", ABSENT)
+    named = made.named if made else {}
     # ``typer.Option(...)``: typer's sign for "required".
     if default is Ellipsis:
         default = ABSENT
-    if any(not isinstance(each, str) for each in declared) or "**" in made.named:
-        return Unread(name, "its declaration is computed", line)
+    required = default is ABSENT
+    if any(not isinstance(each, str) for each in declared) or "**" in named:
+        return Unread(name, "its declaration is computed", line, is_needed=required)
     # A converter of the script's own: what it takes is not declared.
-    if any(key in made.named for key in ("parser", "click_type")):
-        return Unread(name, "its type is of the script's own", line)
+    if "parser" in named or "click_type" in named:
+        return Unread(name, "its type is of the script's own", line, is_needed=required)
     # ``--version`` and its like print and exit.
-    if made.named.get("is_eager") is True and "callback" in made.named:
+    if named.get("is_eager") is True and "callback" in named:
         return None
-    value = annotation.value
-    if "enum" not in value.schema and isinstance(default, EnumMember):
-        return Unread(name, "its type cannot be read", line)
-    value = _ranged(value, made.named)
+    value = _ranged(annotation.value, named)
     if value.unsure:
         command.notes.append(f"{name}: {value.unsure}; it is passed on as text")
-    if isinstance(default, EnumMember):
+    if isinstance(default, Member):
         default = default.value
     # typer: a parameter without a default is an argument, one with a default an option.
-    is_argument = made.symbol == "typer.Argument" or (made is _NOTHING and default is ABSENT)
-    required = default is ABSENT
-    argument = Argument(
-        name,
-        required=required,
-        value=value,
-        description=flattened(made.named.get("help")),
-        default=ABSENT if required else fitting_default(default, value, annotation.many),
-    )
-    if is_argument:
-        if annotation.many:
-            length = annotation.length
-            argument = replace(argument, takes="values", length=length, least=length or int(required))
-        elif value.schema.get("type") == "boolean":
-            argument = replace(argument, value=ValueType(value.schema, {"words": [[True, "true"], [False, "false"]]}))
-        return argument
-    return _as_option(argument, annotation, made, declared, default)
+    is_argument = required if made is None else made.name == "typer.Argument"
+    known = ABSENT if required else fitting_default(default, value, annotation.many)
+    argument = Argument(name, required=required, value=value, description=flattened(named.get("help")), default=known)
+    if not is_argument:
+        return _as_option(argument, annotation, named, declared, default)
+    if annotation.many:
+        length = annotation.length
+        return replace(argument, takes="values", length=length, least=length or int(required))
+    if value.schema.get("type") == "boolean":
+        return replace(argument, value=ValueType(value.schema, {"words": [[True, "true"], [False, "false"]]}))
+    return argument
 
 
 def _as_option(
-    argument: Argument, annotation: Annotation, made: ForeignCall, declared: list[str], default: Any
+    argument: Argument, annotation: _Annotation, named: dict[str, Any], declared: list[str], default: Any
 ) -> Argument | Unread:
     _, flags, off = split_flags(declared) if declared else ("", (), None)
     # typer.main.get_click_param: the parameter's name with dashes.
     long = "--" + argument.name.replace("_", "-")
-    # See `click_reader`.
-    if made.named.get("prompt") not in (None, False):
-        argument = replace(argument, required=True, default=ABSENT)  # without it, it would ask at a terminal
-    if made.named.get("count") is True:
-        base = default if isinstance(default, int) else 0
+    # ``prompt=True`` reads from the terminal, which a tool does not have.
+    if named.get("prompt") not in (None, False):
+        argument = replace(argument, required=True, default=ABSENT)
+    if named.get("count") is True:
+        base = default if type(default) is int else 0
         return replace(argument, flags=flags or (long,), takes="count", default=base, required=False)
     if argument.value.schema.get("type") == "boolean" and not annotation.many:
+        # typer adds the opposite flag to every boolean option that names no flags itself.
         if not flags and not off:
-            # typer adds the opposite flag to every boolean option that names no flags itself.
             flags, off = (long,), f"--no-{long[2:]}"
         if not flags:
-            flags, off = (off or long,), None
-            return Unread(flags[0], "it can only be switched off")
-        known = argument.default if off else ABSENT
-        return replace(argument, flags=flags, takes="nothing", off_flag=off, default=known)
+            return Unread(off or long, "it can only be switched off")
+        return replace(
+            argument, flags=flags, takes="nothing", off_flag=off, default=argument.default if off else ABSENT
+        )
     argument = replace(argument, flags=flags or (long,))
     if annotation.many and annotation.length is not None:
         return replace(argument, takes="values", length=annotation.length, least=annotation.length)
@@ -167,7 +270,65 @@ def _ranged(value: ValueType, named: dict[str, Any]) -> ValueType:
     if schema.get("type") not in ("integer", "number") or named.get("clamp") is True:
         return value
     for edge, keyword in (("min", "minimum"), ("max", "maximum")):
-        number = named.get(edge, UNKNOWN)
-        if isinstance(number, int | float):
-            schema[keyword] = number
+        if isinstance(named.get(edge), int | float):
+            schema[keyword] = named[edge]
     return replace(value, schema=schema)
+
+
+def _read_annotation(node: ast.expr | None, scope: Scope) -> _Annotation:
+    """Return what the annotation *node* says; text, and ``unsure``, where it is unknown."""
+    match node:
+        case None:
+            return _Annotation()
+        case ast.Constant(value=None):
+            return _Annotation(name="None")
+        # A postponed annotation, ``"Path | None"`` (PEP 563).
+        case ast.Constant(value=str(text)):
+            try:
+                return _read_annotation(ast.parse(text, mode="eval").body, scope)
+            except (SyntaxError, ValueError):
+                return _Annotation(_COMPUTED)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _either([_read_annotation(each, scope) for each in (left, right)])
+        case ast.Subscript(value=outer, slice=inner):
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return _subscripted(dotted(outer).rpartition(".")[2], parts, scope)
+    value = evaluate(node, scope)
+    if isinstance(value, Symbol):
+        # ``list`` without a type of its items: texts (typer).
+        if value.name.rpartition(".")[2] in _LISTS and value.name.startswith(("builtins.", "typing.")):
+            return _Annotation(TEXT, value.name, many=True)
+        return _Annotation(_NAMED.get(value.name) or read_type(value), value.name)
+    return _Annotation(read_type(value) if isinstance(value, Enumeration) else _COMPUTED)
+
+
+def _either(parts: list[_Annotation]) -> _Annotation:
+    kept = [part for part in parts if part.name != "None"]
+    return kept[0] if len(kept) == 1 else _Annotation(ValueType(TEXT.schema, unsure="it may have one of several types"))
+
+
+def _subscripted(outer: str, parts: list[ast.expr], scope: Scope) -> _Annotation:
+    match outer:
+        # ``Optional[int]`` is ``int | None`` (PEP 484).
+        case "Optional":
+            return _read_annotation(parts[0], scope)
+        case "Union":
+            return _either([_read_annotation(part, scope) for part in parts])
+        # ``Annotated[int, typer.Option(...)]`` (PEP 593).
+        case "Annotated":
+            made = [evaluate(part, scope) for part in parts[1:]]
+            return replace(
+                _read_annotation(parts[0], scope), made=tuple(each for each in made if isinstance(each, Called))
+            )
+        case "Literal":
+            values = [evaluate(part, scope) for part in parts]
+            if all(isinstance(value, str) for value in values):
+                return _Annotation(ValueType({"type": "string", "enum": values}), "Literal")
+        # ``tuple[int, int]`` takes two words, ``tuple[int, ...]`` any number.
+        case "Tuple" | "tuple":
+            kinds = [_read_annotation(part, scope) for part in parts if evaluate(part, scope) is not Ellipsis]
+            if len({repr(kind.value) for kind in kinds}) == 1:
+                return replace(kinds[0], many=True, length=len(kinds) if len(kinds) == len(parts) else None)
+        case _ if outer in _LISTS:
+            return replace(_read_annotation(parts[0], scope), many=True)
+    return _Annotation(_COMPUTED)

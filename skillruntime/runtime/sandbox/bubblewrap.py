@@ -2,106 +2,53 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from skillruntime.runtime.sandbox.readable_paths import system_paths
+from skillruntime.runtime.sandbox.without_links import is_inside
 
-__all__ = ["bubblewrap_arguments", "prepare_options", "trees_of_root"]
-
-# What bubblewrap makes itself, and what lies behind a link where /usr is merged.
-_MADE = ("/tmp/", "/dev/", "/proc/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libx32/")
-# As bubblewrap makes them with --dev.
-_LINKS_OF_DEV = tuple(
-    word
-    for name, target in (
-        *(("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1")),
-        *(("stderr", "/proc/self/fd/2"), ("ptmx", "pts/ptmx")),
-    )
-    for word in ("--symlink", target, f"/dev/{name}")
-)
+__all__ = ["bubblewrap_arguments", "prepare_options"]
 
 
 def prepare_options(*, network: bool) -> None:
     """Look up what is the same for every command; each supervisor is then a copy of a process that knows it."""
     _system_directories()
-    for path in system_paths(namespaces=True, network=network):
-        _resolved(str(path))
+    system_paths(namespaces=True, network=network)
 
 
-def trees_of_root(asked: dict[str, Any]) -> list[str]:
-    """Return the readable directories that a root host can put into one tree, which bubblewrap then binds at once."""
-    writable = tuple(f"{path}/" for path in asked["writable"])
-    return [
-        path
-        for path in asked["readable"]
-        if not f"{path}/".startswith((*_MADE, *writable)) and os.path.isdir(path)  # noqa: PTH112
-    ]
-
-
-def bubblewrap_arguments(
-    asked: dict[str, Any], sources: dict[str, str], opened: dict[str, int], hidden: list[str], root: str | None
-) -> list[str]:
+def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[str]:
     """Return the options that describe the sandbox's files and namespaces.
 
-    *sources* is where each path is found that is not in the tree *root* already, *opened* the descriptors of those
-    that are bound by one, *hidden* which directories appear empty.
+    *opened* has the descriptors of the paths that a script may write, and of the readable ones among them.
     """
     arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += [] if asked["network"] else ["--unshare-net"]
     # A namespace made inside would give back the capabilities behind most faults of the kernel; a new session has no
     # terminal to type into (CVE-2017-5226).
     arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
-    # bubblewrap reads the whole table of mounts after each path that it binds: one tree costs as much as one path.
-    arguments += ["--dev", "/dev"] if root is None else ["--dev-bind", root, "/", *_LINKS_OF_DEV]
-    arguments += ["--hostname", "sandbox", "--proc", "/proc"]
+    arguments += ["--dev", "/dev", "--hostname", "sandbox", "--proc", "/proc"]
     # Files in memory count for no process: without a size each of these could hold half of the machine's memory.
     size = str(asked["limits"]["temporary"])
-    arguments += ["--size", size, "--tmpfs", "/dev/shm", *(["--remount-ro", "/dev"] if root is None else [])]
+    arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     arguments += _system_directories()
     # The workspace first: a skill or an interpreter inside it stays read-only.
     # bubblewrap compares what it has bound with the descriptor, so a path that is exchanged at that moment is an error
     # (since 0.10, and in what distributions repaired for CVE-2024-42472).
     for path in asked["bound"]:
-        arguments += ["--bind-fd", str(opened[path]), path] if path in opened else ["--bind", sources[path], path]
-    for name, path in asked["links"].items():
-        arguments += ["--symlink", path, name]
-    read_only = {path for path in (*asked["readable"], *asked["skills"]) if path in sources or path in opened}
+        arguments += ["--bind-fd", str(opened[path]), path]
+    # What is inside a writable directory and could not be opened is a link that a script made.
+    named = {*asked["readable"], *asked["skills"]}
+    read_only = [path for path in named if path in opened or not is_inside(path, asked["bound"])]
     for path in sorted(read_only, key=lambda path: path.count("/")):
         if path in opened:
             arguments += ["--ro-bind-fd", str(opened[path]), path]
         else:
-            arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", sources[path], path]
-    for path in hidden:
-        # A .pyc next to the source would run in its place, and is not what was read and approved.
-        arguments += ["--size", "4096", "--tmpfs", path]
+            arguments += ["--ro-bind-try", path, path]
     arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
     return arguments
-
-
-def _of_etc(path: str) -> list[str]:
-    """Return the option that shows *path*: a link below /usr as a link, another file as a copy, a directory bound."""
-    # What can do without a mount does.
-    target = _resolved(path)
-    if target.startswith("/usr/"):
-        return ["--symlink", target, path]
-    try:
-        if not Path(target).is_file():
-            return ["--ro-bind-try", path, path]
-        # Opened as the user of the command, which may not read every file of the host.
-        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    os.set_inheritable(descriptor, True)
-    return ["--perms", "0444", "--file", str(descriptor), path]
-
-
-@cache
-def _resolved(path: str) -> str:
-    return os.path.realpath(path)
 
 
 @cache

@@ -12,7 +12,6 @@ import os
 import stat
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 
 __all__ = ["abi", "restrict"]
 
@@ -37,10 +36,8 @@ def abi() -> int:
     return max(0, _syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
 
 
-def restrict(
-    readable: Iterable[str], writable: Iterable[int], listed: Iterable[str] = (), *, network: bool, abi: int
-) -> None:
-    """Restrict this process to *readable* paths and *writable* descriptors; *listed* directories show their names only.
+def restrict(readable: Iterable[str], writable: Iterable[int], *, network: bool, abi: int) -> None:
+    """Restrict this process to *readable* paths and *writable* descriptors.
 
     A path that is not there is skipped. *abi* is how much of Landlock to use, at most what the kernel speaks.
 
@@ -57,9 +54,8 @@ def restrict(
     ruleset = _checked(_syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "create a ruleset")
     # A device made in the workspace would be the host's device: nothing may make one.
     changing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
-    for paths, rights in ((listed, _READ_DIR), (readable, _READ & handled)):
-        for path in paths:
-            _allow_path(ruleset, path, rights)
+    for path in readable:
+        _allow_path(ruleset, path, _READ & handled)
     for descriptor in writable:
         _allow(ruleset, descriptor, changing)
     # Without it an unprivileged process may not restrict itself; it also takes the effect from set-user-id programs.
@@ -67,25 +63,6 @@ def restrict(
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
     _checked(_syscall(_RESTRICT_SELF, ruleset, 0), "restrict itself")
     os.close(ruleset)
-
-
-def paths_without(root: Path, hidden: str) -> tuple[list[str], list[str]]:
-    """Return the paths to read so that everything below *root* is readable except directories named *hidden*.
-
-    The second list are the directories on the way, whose names have to be listed. A rule holds for everything below
-    its path, so a directory that contains a hidden one cannot be granted itself.
-    """
-    holders = {Path(at) for at, names, _ in os.walk(root) if hidden in names}
-    if not holders:
-        return [str(root)], []
-    split = {parent for holder in holders for parent in (holder, *holder.parents) if parent.is_relative_to(root)}
-    granted = [
-        str(entry)
-        for directory in split
-        for entry in directory.iterdir()
-        if entry not in split and entry.name != hidden
-    ]
-    return granted, [str(directory) for directory in split]
 
 
 def _allow_path(ruleset: int, path: str, rights: int) -> None:

@@ -106,6 +106,7 @@ class LocalSandbox:
             conversation.flooded,
             report["stopped"],
             report["cpu_seconds"],
+            report["full"],
         )
 
     async def _started(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
@@ -158,11 +159,18 @@ class LocalSandbox:
             "readable": self._readable(command),
             "skills": [str(path) for path in command.skills],
             "writable": [str(path) for path in command.writable],
+            "measured": self._measured(command),
             "bound": outermost([str(path) for path in command.writable]),
-            "links": {str(name): str(path) for name, path in command.links.items()},
             "limits": _limits(command.limits),
             "network": command.network,
         }
+
+    def _measured(self, command: SandboxCommand) -> list[str]:
+        """Return the directories whose growth is limited; bubblewrap's temporary files are limited by their mount."""
+        if self._level == "none":
+            return []
+        own = [command.environment["TMPDIR"]] if self._level == "landlock" else []
+        return [str(command.directory), *own]
 
     def _readable(self, command: SandboxCommand) -> list[str]:
         if self._level == "none":
@@ -180,6 +188,7 @@ def with_private_directories(command: SandboxCommand, temporary: Path) -> Sandbo
         "USER": "skill",
         "XDG_CACHE_HOME": str(home / ".cache"),
         "MPLCONFIGDIR": str(home / ".matplotlib"),
+        "GIT_CONFIG_NOSYSTEM": "1",  # git ends where the host has an /etc/gitconfig that it may not read
     }
     writable = command.writable
     if temporary != Path("/tmp"):
@@ -247,8 +256,6 @@ class _Conversation:
     async def read_stderr(self) -> None:
         while chunk := await _read(self._descriptors[1]):
             self.stderr += chunk
-            if self._command.on_stderr is not None:
-                self._command.on_stderr(chunk)
             if len(self.stderr) > 2 * STDERR_LIMIT:
                 del self.stderr[:-STDERR_LIMIT]
         del self.stderr[:-STDERR_LIMIT]
@@ -286,7 +293,7 @@ def _file_of(content: bytes) -> int:
 
 
 def _limits(limits: Limits) -> dict[str, int]:
-    names = ("memory", "processes", "file_size", "open_files", "temporary")
+    names = ("memory", "processes", "file_size", "open_files", "temporary", "workspace")
     return {name: getattr(limits, name) for name in names}
 
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import Final
 
 import anyio
 
 from skillruntime.errors import AccessDeniedError
 from skillruntime.runtime.sandbox.launcher import LocalSandbox
-from skillruntime.runtime.sandbox.protocol import Sandbox
+from skillruntime.runtime.sandbox.protocol import LEVELS, Sandbox, require_level
 from skillruntime.runtime.sandbox.seccomp import is_supported
 
 if sys.platform == "linux":
     from skillruntime.runtime.sandbox import landlock, self_test
 
 __all__ = ["LEVELS", "open_sandbox", "sandbox_report"]
-
-LEVELS: Final = ("bubblewrap", "landlock")
-"""The levels of this library, the strongest first."""
 
 _REMEDIES = {
     "bubblewrap": "install bubblewrap (apt install bubblewrap) and allow user namespaces",
@@ -43,6 +39,7 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
                 suggested_action="Tell the user: the host can leave out `sandbox=` to use the best one of this machine",
             )
         return choice
+    require_level(choice)
     # A level requested by name is used or refused: a weaker one would not be what the host decided.
     names = LEVELS if choice == "auto" else (choice,)
     missing: dict[str, str] = {}
@@ -52,11 +49,10 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
             return found
         missing[name] = found
     raise AccessDeniedError(
-        "There is no working sandbox for this untrusted script: "
+        "There is no working sandbox for this script: "
         + "; ".join(f"{name}: {reason}" for name, reason in missing.items()),
         details={"missing": missing},
-        suggested_action="Tell the user to "
-        + (", or to ".join(_REMEDIES[name] for name in names if name in _REMEDIES) or "give `sandbox=` a known level"),
+        suggested_action="Tell the user to " + ", or to ".join(_REMEDIES[name] for name in names),
     )
 
 
@@ -89,8 +85,6 @@ async def _tested(name: str) -> LocalSandbox | str:
 
 def _present(name: str) -> LocalSandbox | str:
     """Return the untested sandbox of a level, or what it lacks."""
-    if name not in LEVELS:
-        return f"unknown; the levels are {', '.join(LEVELS)}"
     if sys.platform != "linux":
         return f"it needs Linux, and this is {sys.platform}"
     if not is_supported():

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
-__all__ = ["Finished", "Limits", "Sandbox", "SandboxCommand", "SandboxLevel"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "LEVELS",
+    "Finished",
+    "Limits",
+    "Sandbox",
+    "SandboxCommand",
+    "SandboxLevel",
+    "require_level",
+]
 
 SandboxLevel = Literal["bubblewrap", "landlock", "remote", "none"]
 """How a script was confined; `docs/security.md` has the table of what each level guarantees."""
+
+LEVELS: Final = ("bubblewrap", "landlock")
+"""The levels of this library, the strongest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +35,15 @@ class Limits:
 
     memory: int = 1024**3
     processes: int = 256  # threads count too: numpy and node start one or more per core
-    file_size: int = 1024**3
+    file_size: int = 256 * 1024**2
     open_files: int = 1024
     temporary: int = 512 * 1024**2
     stdout: int = 10 * 1024**2
+    workspace: int = 256 * 1024**2  # how much the workspace and its temporary files may grow during the command
+
+
+DEFAULT_LIMITS: Final = Limits()
+"""What a confined script may use unless the host says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +52,10 @@ class SandboxCommand:
 
     ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets included; it never becomes part
     of another process's argv. ``directory`` is where the command starts. ``writable``, ``readable`` and ``skills`` are
-    absolute paths; of ``skills``, which are readable too, the compiled files (``__pycache__``) are hidden.
+    absolute paths; ``skills`` are readable too.
 
     No part of a path in ``writable`` may be a link: a script of an earlier command could have made it, so a sandbox
-    follows none and does not start the command then. ``links`` are further names of those paths, for the command.
+    follows none and does not start the command then.
     """
 
     argv: tuple[str, ...]
@@ -48,17 +65,16 @@ class SandboxCommand:
     skills: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
     network: bool = False
-    on_stderr: Callable[[bytes], object] | None = field(default=None, repr=False)
-    links: Mapping[Path, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     """How a command ended: its exit code (negative: the signal that ended it) and what it wrote.
 
-    ``flooded`` says that stdout went over the limit and the command was killed for it; ``stdout`` is then cut.
+    ``flooded`` says that stdout went over the limit and the command was killed for it; ``stdout`` is then cut. ``full``
+    says the same of the limit of its files.
     ``stopped`` says that every process of the command was seen to be gone. ``cpu_seconds`` is what it and its
     supervisor used, where that is known.
     """
@@ -69,6 +85,7 @@ class Finished:
     flooded: bool = False
     stopped: bool = True
     cpu_seconds: float | None = None
+    full: bool = False
 
 
 class Sandbox(Protocol):
@@ -90,3 +107,13 @@ class Sandbox(Protocol):
             OSError: the command cannot be started.
         """
         ...
+
+
+def require_level(choice: Any) -> None:
+    """Refuse a name that no sandbox has where the host writes it, and not when the first untrusted script is called.
+
+    Raises:
+        ValueError: *choice* is a string other than ``"auto"`` and the levels.
+    """
+    if isinstance(choice, str) and choice not in ("auto", *LEVELS):
+        raise ValueError(f"sandbox must be 'auto', {' or '.join(map(repr, LEVELS))}, or a Sandbox; got {choice!r}")

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import socket
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 __all__ = ["failure_of", "remember", "remembered"]
 
 _SECONDS = 30.0
+_REMEMBERED = 16  # an older one is tested again
 _CANARY = "canary-6f1c2b"
 
 # Each probe must fail in the sandbox, except those whose name begins with "may_". (Where the host is root of a user
@@ -56,7 +58,6 @@ probe("lists_outside", lambda: os.listdir(asked["outside"]))
 probe("writes_outside", lambda: open(asked["outside"] + "/made", "w"))
 probe("changes_outside", lambda: os.chmod(asked["outside"] + "/file", 0o666))
 probe("writes_skill", lambda: open(asked["skill"] + "/file", "a"))
-probe("reads_compiled_files", lambda: open(asked["skill"] + "/__pycache__/file").read())
 probe("links_out", lambda: os.link(asked["outside"] + "/file", "linked"))
 probe("makes_set_user_id", lambda: os.close(os.open("set", os.O_CREAT | os.O_WRONLY, 0o4755)))
 probe("reaches_unix_socket", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, asked["outside"] + "/socket"))
@@ -123,9 +124,9 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
     with ExitStack() as stack:
         base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skillruntime-"))).resolve()
         outside, skill, workspace = (base / name for name in ("outside", "skill", "workspace"))
-        for directory in (outside, skill / "__pycache__", workspace):
+        for directory in (outside, skill, workspace):
             directory.mkdir(parents=True)
-        for file in (outside / "file", skill / "file", skill / "__pycache__" / "file"):
+        for file in (outside / "file", skill / "file"):
             file.write_text(_CANARY, "utf-8")
             file.chmod(0o644)
         sockets = [
@@ -189,38 +190,27 @@ def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
 
 def remembered(sandbox: LocalSandbox) -> bool:
     """Return whether *sandbox* passed its self-test since this machine was started."""
-    path = _memory()
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            # Only what this user wrote, where no one else could have: it replaces a test.
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                return False
-            # Bounded: it is a list of at most 16 digests.
-            passed = json.loads(file.read(65536))
-    except (OSError, ValueError):
+        status = _memory(sandbox).lstat()
+    except OSError:
         return False
-    return isinstance(passed, list) and _identity(sandbox) in passed
+    # Only what this user wrote, where no one else could have: it replaces a test.
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def remember(sandbox: LocalSandbox) -> None:
     """Note that *sandbox* passed; where that cannot be written, the next process tests again."""
-    path = _memory()
-    passed = [_identity(sandbox)]
-    with suppress(OSError, ValueError):
-        passed += [item for item in json.loads(path.read_bytes()) if isinstance(item, str) and item != passed[0]]
+    path = _memory(sandbox)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Written to a temporary file and renamed: another process that reads at this moment sees one of the two whole.
-        descriptor, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(passed[:16], file)
-        Path(name).replace(path)
+        for old in sorted(path.parent.iterdir(), key=lambda each: each.lstat().st_mtime)[:-_REMEMBERED]:
+            old.unlink()
+        path.touch(mode=0o600)
 
 
-def _memory() -> Path:
+def _memory(sandbox: LocalSandbox) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "skillruntime" / "sandbox-self-tests.json"
+    return Path(cache) / "skillruntime" / "sandbox-self-tests" / _identity(sandbox)
 
 
 def _identity(sandbox: LocalSandbox) -> str:

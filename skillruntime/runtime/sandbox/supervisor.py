@@ -19,41 +19,41 @@ import resource
 import select
 import signal
 import socket
+import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from skillruntime.runtime.sandbox import landlock
-from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options, trees_of_root
-from skillruntime.runtime.sandbox.control_groups import ControlGroup, write_setting
-from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
-from skillruntime.runtime.sandbox.processes import descendants, threads_of
-from skillruntime.runtime.sandbox.seccomp import seccomp_program
-from skillruntime.runtime.sandbox.users import (
+from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options
+from skillruntime.runtime.sandbox.guest import (
+    Guest,
     become_for_now,
     become_root_again,
     drop_capabilities,
     drop_privileges,
-    give_back_files,
+    mount_for,
 )
+from skillruntime.runtime.sandbox.seccomp import seccomp_program
 from skillruntime.runtime.sandbox.without_links import (
     WritablePathError,
     is_inside,
     open_without_links,
     open_writable,
+    used_bytes,
 )
 
-__all__ = ["serve"]
+__all__ = ["descendants", "serve"]
 
 ENDING = 5.0
 """Seconds, at most, to see every process of a command gone."""
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 36, 4, 22
 _SECCOMP_MODE_FILTER = 2
-_WAITING = 2  # supervisors that wait for a command
+_BETWEEN_LOOKS = 0.05  # seconds between two looks at how much a command has written
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 # Python ignores the first two, and an ignored signal stays ignored after execve(2).
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
@@ -72,20 +72,16 @@ def serve() -> NoReturn:
     for network in (False, True):  # once, here: each supervisor is a copy of this process
         seccomp_program(namespaces=True, network=network)
         prepare_options(network=network)
-    if os.geteuid() == 0:
-        ControlGroup.of(os.getpid())
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page that it shares with its parent
     _Launcher(requests).serve()
 
 
 class _Launcher:
-    """Keeps supervisors waiting: forking one and moving it into its control group takes longer than many calls do."""
+    """Forks a supervisor for each request, and reaps those that have ended."""
 
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
-        self._taken, self._taking = os.pipe()
-        self._waiting = 0
         self._supervisors: dict[int, Guest | None] = {}
         self._guests: list[Guest] = []  # users of commands that have ended, for the next ones
         self._woken, waking = os.pipe()
@@ -96,36 +92,41 @@ class _Launcher:
 
     def serve(self) -> NoReturn:
         while True:
-            # While a command runs one has to wait, and not more: to make another takes the command's processor.
-            while self._waiting < (_WAITING if self._waiting == len(self._supervisors) else 1):
-                self._fork()
-            ready, _, _ = select.select([self._taken, self._woken], [], [])
-            if self._taken in ready:
-                words = os.read(self._taken, 64)
-                if b"e" in words:  # the host closed its end, and that ends every supervisor
-                    while self._supervisors:
-                        self._reap(block=True)
-                    sys.exit(0)
-                self._waiting -= len(words)
+            if os.geteuid() == 0 and not self._guests:  # before the next request: it takes a process to make one
+                self._guests += filter(None, [Guest.create()])
+            ready, _, _ = select.select([self._requests.fileno(), self._woken], [], [])
+            if self._requests.fileno() in ready and not self._start():
+                while self._supervisors:  # the host closed its end, and that ends every supervisor
+                    self._reap(block=True)
+                sys.exit(0)
             if self._woken in ready:
                 os.read(self._woken, 4096)
                 self._reap()
 
-    def _fork(self) -> None:
-        guest = self._guests.pop() if self._guests else Guest.create() if os.geteuid() == 0 else None
+    def _start(self) -> bool:
+        """Fork a supervisor for the next request; return whether there was one."""
+        message, ancillary, _, _ = self._requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
+        if not message:
+            return False
+        descriptors = array.array("i")
+        for _level, _type, data in ancillary:
+            descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+        guest = self._guests.pop() if self._guests else None
         child = os.fork()
         if child == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _wait_for_request(self._requests, self._taking, guest)
+            self._requests.close()
+            _supervise(descriptors, guest)
+        for descriptor in descriptors:
+            os.close(descriptor)
         self._supervisors[child] = guest
-        self._waiting += 1
+        return True
 
     def _reap(self, *, block: bool = False) -> None:
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
                 guest = self._supervisors.pop(found[0], None)
-                ControlGroup.of(found[0]).remove()
                 if guest is None:
                     continue
                 # A process that outlived its supervisor could signal and trace the next command of the same user.
@@ -135,30 +136,18 @@ class _Launcher:
                     os.close(guest.namespace)
 
 
-def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None) -> NoReturn:
-    """Wait until this supervisor is given a command."""
+def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
+    """Run the one command of this process, and report how it ended."""
     # Whatever a descendant does to leave, it is handed to this process when its parent ends (prctl(2)): the command
     # is over when there are no children left.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)  # it will hold the environment of the command, secrets included
-    group = ControlGroup.of(os.getpid()) if guest is not None else None
-    if group is not None and not group.enter():
-        group = None
-    message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
-    if not message:
-        os.write(taking, b"e")
-        os._exit(0)
-    os.write(taking, b"t")
-    requests.close()
-    descriptors = array.array("i")
-    for _level, _type, data in ancillary:
-        descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+    _prctl(_PR_SET_DUMPABLE, 0)  # it holds the environment of the command, secrets included
     request, stdin, stdout, stderr, control = descriptors
     report: dict[str, Any] = {}
     try:
         asked = json.loads(os.read(request, os.fstat(request).st_size))
         os.close(request)
-        run = _Run(asked, (stdin, stdout, stderr), control, guest, group)
+        run = _Run(asked, (stdin, stdout, stderr), control, guest)
         report = run.to_end()
     except OSError as error:
         is_writable = isinstance(error, WritablePathError)
@@ -179,7 +168,6 @@ class _Run:
         streams: tuple[int, int, int],
         control: int,
         guest: Guest | None,
-        group: ControlGroup | None,
     ) -> None:
         self.asked = asked
         self.level: str = asked["level"]
@@ -188,22 +176,27 @@ class _Run:
         self.control = control
         self.guest = guest if self.level != "none" else None
         self.user = None if self.guest is None else self.guest.user
-        self.group = group if self.level != "none" else None
-        self.opened: dict[str, int] = {}  # what the command may write, at the level of Landlock
+        self.opened: dict[str, int] = {}  # what the command may write
+        self.measured: list[int] = []
+        self.most = 0.0
+        self.is_full = False
 
     def to_end(self) -> dict[str, Any]:
-        if self.group is not None:
-            self.group.limit(self.limits["memory"])
-        if self.level == "landlock":
+        # Opened now: the command could move another directory to its place.
+        self.measured = [_listable(open_writable(path)) for path in self.asked["measured"]]
+        if self.measured:
+            self.most = sum(map(used_bytes, map(os.dup, self.measured))) + self.limits["workspace"]
+        if self.guest is not None:
+            mount_for(self.guest, self._readable(), self.asked["bound"])
+        if self.level != "none":
             self.opened = {path: open_writable(path) for path in self.asked["bound"]}
-        started = time.time() - 1  # the times of files are those of the last tick, some milliseconds ago
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
-        if self.user is not None:
-            own = self.asked["environment"].get("TMPDIR")  # which is only removed, and root may do that
-            give_back_files([at for path, at in self.opened.items() if path != own], self.user, started)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
-        return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds}
+        return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds, "full": self.is_full}
+
+    def _readable(self) -> list[str]:
+        return [*self.asked["readable"], *self.asked["skills"]]
 
     # Landlock, and no confinement at all.
 
@@ -225,23 +218,17 @@ class _Run:
         abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
         if self.level == "landlock":
             # Without its own user, the limit counts every process of the host's user: allow that many more.
-            already = 0 if self.user is not None else threads_of(os.getuid())
+            already = 0 if self.user is not None else _threads_of(os.getuid())
             _limit(0, self.limits, self.limits["processes"] + already)
-            if self.user is not None:
-                # The workspace and a Python below /root belong to root: Landlock says which of them it reaches.
-                drop_privileges(self.user, keep_file_access=True)
+            if self.guest is not None:
+                drop_privileges(self.guest.user)
             else:
                 drop_capabilities()
             # What lies in a writable directory is readable with it, and could be a link out of it by now.
-            readable, skills = (
-                [path for path in self.asked[name] if not is_inside(path, self.asked["bound"])]
-                for name in ("readable", "skills")
-            )
-            hidden = [landlock.paths_without(Path(root), "__pycache__") for root in skills]
+            readable = [path for path in self._readable() if not is_inside(path, self.asked["bound"])]
             landlock.restrict(
-                [*readable, "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
+                [*readable, "/proc/self/cgroup"],
                 [*self.opened.values(), *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
-                [path for _, listed in hidden for path in listed],
                 network=self.asked["network"],
                 abi=abi,
             )
@@ -311,28 +298,16 @@ class _Run:
 
     def _start_bubblewrap(self, info: int, block: int) -> int:
         """Start bubblewrap, which waits for *block* before it starts the command; return its process."""
-        # Before the user changes: the new user may not read the skill's directory on the host.
-        compiled = [
-            f"{at}/__pycache__"
-            for root in self.asked["skills"]
-            for at, names, _ in os.walk(root)
-            if "__pycache__" in names
-        ]
-        bound, paths = self.asked["bound"], (*self.asked["readable"], *self.asked["skills"])
-        sources, opened, root = {path: path for path in paths}, {}, None
-        # This process itself changes its mounts and its user, because it serves one command: another copy of Python
-        # that does so before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
-        if self.guest is not None:
-            trees = trees_of_root(self.asked)
-            sources, root = stage_mounts(sources.keys() - trees, bound, trees, self.guest)
-            become_for_now(self.guest.user)
-        else:
-            opened = {path: open_writable(path) for path in bound}
-            for path in [path for path in sources if is_inside(path, bound)]:
-                del sources[path]
+        opened = dict(self.opened)
+        for path in self._readable():
+            if is_inside(path, self.asked["bound"]):
                 with suppress(OSError):
                     opened[path] = open_without_links(path)
-        arguments = bubblewrap_arguments(self.asked, sources, opened, compiled, root)
+        # This process itself changes its user, because it serves one command: another copy of Python that does so
+        # before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
+        if self.guest is not None:
+            become_for_now(self.guest.user)
+        arguments = bubblewrap_arguments(self.asked, opened)
         filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
         users = _memory_file(_PASSWD)
         options = [
@@ -357,15 +332,42 @@ class _Run:
         """Return how *child* ended, having killed it if the host closed its end first."""
         # A descriptor instead of the number, which the kernel may give to another process once this one is reaped.
         ended = os.pidfd_open(child)
-        ready, _, _ = select.select([ended, self.control], [], [])
+        pause = _BETWEEN_LOOKS if self.most else None
+        while not (ready := select.select([ended, self.control], [], [], pause)[0]):
+            before = time.monotonic()
+            if self._used() > self.most:
+                self.is_full = True
+                break
+            # Looking takes a sixth of one processor at most.
+            pause = max(_BETWEEN_LOOKS, 5 * (time.monotonic() - before))
         if ended not in ready:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         os.close(ended)
         return os.waitstatus_to_exitcode(status)
 
+    def _used(self) -> float:
+        """Return how many bytes the command's directories take, with the files that it removed and still has open."""
+        total = sum(map(used_bytes, map(os.dup, self.measured)))
+        for process in descendants() if self.measured else ():
+            with suppress(OSError), os.scandir(f"/proc/{process}/fd") as descriptors:
+                for each in descriptors:
+                    with suppress(OSError):
+                        status = each.stat()
+                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                            total += status.st_blocks * 512
+        return total
+
 
 _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
+
+
+def _listable(path: int) -> int:
+    """Return a descriptor that lists the directory of *path*, which was opened with O_PATH; close *path*."""
+    try:
+        return os.open(f"/proc/self/fd/{path}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(path)
 
 
 def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
@@ -383,9 +385,9 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
 
 
 def _end_first(process: int | str) -> None:
-    """Have the kernel end *process* before its supervisor where the control group is out of memory."""
-    with suppress(OSError):  # an unprivileged host has no group, and may not write there
-        write_setting(f"/proc/{process}/oom_score_adj", b"1000")
+    """Have the kernel end *process* before the host where the machine is out of memory."""
+    with suppress(OSError):
+        Path(f"/proc/{process}/oom_score_adj").write_bytes(b"1000")
 
 
 def _raise_reported(failed: int) -> None:
@@ -435,7 +437,7 @@ def _kill_user(user: int) -> None:
     child = os.fork()
     if child == 0:
         try:
-            drop_privileges(user, keep_file_access=False)
+            drop_privileges(user)
             os.kill(-1, signal.SIGKILL)  # this process is not among them (kill(2))
         finally:
             os._exit(0)
@@ -444,3 +446,35 @@ def _kill_user(user: int) -> None:
 
 def _prctl(option: int, value: int) -> None:
     _libc.prctl(option, value, 0, 0, 0)
+
+
+def descendants(process: int | None = None) -> list[int]:
+    """Return every process below *process* (by default this one), the nearest first."""
+    parents: dict[int, list[int]] = {}
+    for name in _process_numbers():
+        with suppress(OSError):
+            # The name of a program may hold spaces and brackets; the fields begin after the last one (proc(5)).
+            words = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
+            parents.setdefault(int(words[1]), []).append(int(name))
+    found: list[int] = []
+    pending = [os.getpid() if process is None else process]
+    while pending:
+        children = parents.get(pending.pop(), [])
+        found += children
+        pending += children
+    return found
+
+
+def _threads_of(user: int) -> int:
+    """Return how many threads *user* runs now, as RLIMIT_NPROC counts them."""
+    count = 0
+    for name in _process_numbers():
+        with suppress(OSError):
+            if Path(f"/proc/{name}").stat().st_uid == user:
+                # Threads, not processes: the kernel counts tasks against RLIMIT_NPROC (setrlimit(2)).
+                count += sum(1 for _ in Path(f"/proc/{name}/task").iterdir())
+    return count
+
+
+def _process_numbers() -> list[str]:
+    return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]

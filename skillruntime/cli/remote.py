@@ -1,0 +1,302 @@
+"""``skillruntime remote``: call remote skills, describe local ones, and end what a server has accepted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote, urlencode
+
+import anyio
+import click
+
+from skillruntime.cli.call_arguments import read_arguments
+from skillruntime.cli.login import log_in
+from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, fail, json_option, print_result
+from skillruntime.cli.remote_source import read_descriptor, unreachable
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.contract import SkillResponse
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+
+if TYPE_CHECKING:
+    from skillruntime.remote import Credentials, Execution, SkillDescriptor, WireResponse
+
+__all__ = ["command", "invoke"]
+
+_url_option = click.option(
+    "--url", default="http://127.0.0.1:8400", show_default=True, envvar="SKILLRUNTIME_URL", help="The server."
+)
+
+
+@click.group("remote")
+def command() -> None:
+    """Call remote skills, describe local ones, and list and end the executions of a server.
+
+    The API key is taken from the variable named for the server's host, such as SKILLRUNTIME_API_KEY_API_EXAMPLE_COM,
+    or SKILLRUNTIME_API_KEY_127_0_0_1_PORT_8400.
+    """
+
+
+@command.command("invoke")
+@click.argument("descriptor")
+@click.argument("arguments", nargs=-1)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
+@click.option("--resume", metavar="EXECUTION", help="Follow an execution that was started before.")
+@click.option("--key", metavar="KEY", help="The idempotency key: the same key is the same execution.")
+@click.option("--login", metavar="CLIENT", help="Let a person allow the call in a browser, as this OAuth client.")
+@click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the API key.")
+@json_option
+def invoke(
+    descriptor: str,
+    arguments: tuple[str, ...],
+    timeout: float | None,
+    resume: str | None,
+    key: str | None,
+    login: str | None,
+    api_key_env: str | None,
+    as_json: bool,
+) -> None:
+    """Call the remote skill that DESCRIPTOR describes: a URL, or a descriptor.json.
+
+    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value.
+    """
+    sent = read_arguments(arguments, as_json=as_json)
+    try:
+        # Before anything is sent: a request without the key would be refused as if the key were wrong.
+        if api_key_env is not None and not os.environ.get(api_key_env):
+            raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
+        described = read_descriptor(descriptor, api_key_env=api_key_env)
+        credentials = _credentials(described, login, api_key_env)
+        execution, response = anyio.run(
+            _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
+        )
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    if not as_json:
+        draw_response(console(stderr=True), response)
+        click.echo(f"  execution {execution.execution_id}", err=True)
+
+    def draw(target: Any) -> None:
+        if response.data is not None:
+            target.print_json(json.dumps(response.data, ensure_ascii=False))
+
+    print_result(response.to_dict(), draw, as_json=as_json)
+    sys.exit(exit_code(response))
+
+
+def _credentials(descriptor: SkillDescriptor, login: str | None, api_key_env: str | None) -> Credentials | None:
+    from skillruntime.remote import ApiKey, from_environment
+
+    if login is not None and descriptor.auth.oauth2 is not None:
+        return ApiKey(log_in(descriptor.auth.oauth2, login).access)
+    return ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
+
+
+async def _invoke(
+    descriptor: SkillDescriptor,
+    credentials: Credentials | None,
+    sent: Any,
+    timeout: float | None,
+    resume: str | None,
+    key: str | None,
+    on_change: Callable[[Execution], None],
+) -> tuple[Execution, SkillResponse]:
+    from skillruntime.remote import AddressGuard, Caller, RemoteClient, to_output
+
+    # Whoever types an address means it, inside addresses too.
+    guard = AddressGuard(allow_all=True)
+    caller = Caller("skillruntime-cli", "user")
+    client = RemoteClient(descriptor, credentials, guard=guard, caller=caller, wait_seconds=0)
+    metadata: dict[str, Any] = {"skill": descriptor.id, "version": descriptor.version}
+    if resume is not None:
+        execution = await client.resume(resume, on_change=on_change)
+    else:
+        # By the descriptor's own schema, so that what the server would refuse is repaired or refused before it runs.
+        accepted = descriptor.to_contract().accept(sent)
+        if accepted.repairs:
+            metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+        execution = await client.invoke(accepted.arguments, key=key, timeout=timeout, on_change=on_change)
+    # What the server says about the execution counts, where both say something.
+    metadata = {**metadata, **(execution.metadata or {}), "execution_id": execution.execution_id}
+    try:
+        return execution, SkillResponse("success", data=to_output(execution), metadata=metadata)
+    except SkillRuntimeError as error:
+        return execution, SkillResponse.failed(*error.to_errors(), metadata=metadata)
+
+
+def _progress_line(as_json: bool) -> Callable[[Execution], None]:
+    """Return what shows the progress of an execution: one line on stderr, drawn over itself, on a terminal alone."""
+    shows = not as_json and sys.stderr.isatty()
+
+    def show(execution: Execution) -> None:
+        if not shows:
+            return
+        far = ""
+        if execution.progress is not None:
+            total = f"/{execution.progress.total:g}" if execution.progress.total else ""
+            far = f" {execution.progress.done:g}{total} {execution.progress.message or ''}"
+        end = "\r\x1b[K" if execution.is_final else ""
+        click.echo(f"\r\x1b[K{execution.status}{far}{end}", err=True, nl=False)
+
+    return show
+
+
+@command.command("describe")
+@click.argument("name")
+@click.option("--base-url", default="http://127.0.0.1:8400", show_default=True, help="Where it will be served.")
+@click.option(
+    "--access",
+    type=click.Choice(["public", "restricted", "private"]),
+    default="public",
+    show_default=True,
+    help="Who may see and call it.",
+)
+@catalog_options
+@json_option
+def describe(name: str, base_url: str, access: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Print the descriptor of the skill or callable NAME: what others need to find and call it."""
+    from skillruntime.remote import AccessPolicy
+    from skillruntime.runtime import SkillRuntime
+    from skillruntime.server import serve_catalog
+
+    catalog = open_catalog(directories, trust=trust)
+    try:
+        runtime = SkillRuntime(catalog)
+        served = serve_catalog(runtime, base_url=base_url, names=[name], access=AccessPolicy(access))
+    except SkillNotFoundError as error:
+        fail(with_next_command(error, catalog, name, "remote describe"), as_json=as_json)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
+    documents = [each.descriptor.to_dict() for each in served]
+    _print(documents[0] if len(documents) == 1 else documents, as_json)
+
+
+@command.command("list")
+@_url_option
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200))
+@click.option("--all", "everyone", is_flag=True, help="The executions of all callers; for operators.")
+@click.option("--cursor", help="Continue after the previous page, which printed this.")
+@json_option
+def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool) -> None:
+    """List your executions, the newest first."""
+    from skillruntime.remote import Execution, MessageError
+
+    query = {"limit": limit, **({"all": 1} if everyone else {}), **({"cursor": cursor} if cursor else {})}
+    document = _ask(url, "GET", f"?{urlencode(query)}", as_json=as_json)
+    try:
+        listed = [Execution.from_dict(each) for each in document["executions"]]
+    except (KeyError, TypeError, MessageError):
+        _fail_on_other_server(url, "something other than a list of executions")
+
+    def draw(console: Any) -> None:
+        for each in listed:
+            line = f"{each.execution_id}  {each.status:9}  {each.skill_id}  {each.timestamps.created_at}"
+            console.print(line, markup=False)
+        if not listed:
+            console.print("no executions", style="dim")
+        if "next_cursor" in document:
+            console.print(f"more: --cursor {document['next_cursor']}", style="dim", markup=False)
+
+    print_result(document, draw, as_json=as_json)
+
+
+@command.command("show")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def show(execution_id: str, url: str, as_json: bool) -> None:
+    """Show one execution, with its output."""
+    _print(_ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json)
+
+
+@command.command("cancel")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def cancel(execution_id: str, url: str, as_json: bool) -> None:
+    """Stop an execution that has not ended."""
+    _print(_ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json)
+
+
+@command.command("complete")
+@click.argument("execution_id")
+@click.argument("output", required=False)
+@click.option("--failed", metavar="REASON", help="End the task as failed, for this reason.")
+@_url_option
+@json_option
+def complete(execution_id: str, output: str | None, failed: str | None, url: str, as_json: bool) -> None:
+    """End a task with OUTPUT, a JSON value: for operators."""
+    # An execution ends with a result or with an error, never with both.
+    if (output is None) == (failed is None):
+        raise click.UsageError("give either OUTPUT or --failed")
+    document: dict[str, Any] = {"error": {"code": "TASK_FAILED", "message": failed}}
+    if output is not None:
+        try:
+            document = {"output": json.loads(output)}
+        except ValueError as error:
+            raise click.UsageError(f"OUTPUT is not JSON: {error}") from None
+    _print(_ask(url, "POST", f"/{quote(execution_id, safe='')}/complete", document, as_json=as_json), as_json)
+
+
+@command.command("release")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def release(execution_id: str, url: str, as_json: bool) -> None:
+    """Run a held execution again, as a new one: for operators."""
+    _print(_ask(url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json), as_json)
+
+
+def _print(document: Any, as_json: bool) -> None:
+    print_result(document, lambda console: console.print_json(json.dumps(document)), as_json=as_json)
+
+
+def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
+    """Ask the server about its executions; print its refusal and exit with 1."""
+    from skillruntime.remote import MessageError, UnreachableError, WireRequest, parse_json, read_error, variable_for
+
+    base = url.rstrip("/")
+    # The protocol has no status for a cancellation; a client that knows the extension is sent one.
+    headers = {"accept": "application/json", "skill-extensions": "cancelled"}
+    try:
+        variable = variable_for(base)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    if key := os.environ.get(variable):
+        headers["x-api-key"] = key
+    body = b""
+    if document is not None:
+        headers["content-type"] = "application/json"
+        body = json.dumps(document).encode()
+    try:
+        response = anyio.run(_send, WireRequest(method, f"{base}/executions{path}", headers, body))
+        shown = parse_json(response.body)
+    except UnreachableError as error:
+        fail(unreachable(base, error), as_json=as_json)
+    except MessageError:  # a proxy's error page, or another service at this port
+        _fail_on_other_server(base, f"{response.status} without JSON")
+    if 200 <= response.status < 300 and isinstance(shown, dict):
+        return shown
+    refusal = read_error(response)
+    if refusal is None:
+        _fail_on_other_server(base, f"{response.status} without a protocol error")
+    # The variable is named for the host, so a key is never sent to another server; few know its name by heart.
+    hint = f"; set {variable}" if response.status == 401 else ""
+    click.echo(json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}", err=not as_json)
+    sys.exit(EXIT_FAILED)
+
+
+async def _send(request: Any) -> WireResponse:
+    from skillruntime.remote import AddressGuard, HttpTransport
+
+    # A person typed the address and means it; the guard is for addresses that come from documents.
+    async with HttpTransport(AddressGuard(allow_all=True)) as transport:
+        return await transport(request)
+
+
+def _fail_on_other_server(base: str, said: str) -> NoReturn:
+    click.echo(f"{base} answered {said}: is it a skill server?", err=True)
+    sys.exit(EXIT_FAILED)

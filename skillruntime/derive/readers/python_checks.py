@@ -1,0 +1,270 @@
+"""The conditions under which a Python script ends with an error: ``if not args.input: parser.error(...)``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from skillruntime.derive.command import Command
+from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, least_call, names_in, refuse
+from skillruntime.derive.readers.python_values import Function, dotted, own_nodes
+
+__all__ = ["Check", "apply_checks", "checks_of_arguments", "checks_of_function", "refuses"]
+
+CHECKS_LIMIT = 200
+CONDITIONS_LIMIT = 30
+"""Conditions around a check; behind more of them nothing is decided."""
+
+_ERRORS = (
+    *("UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage", "MissingParameter", "ClickException"),
+    *("ArgumentError", "ArgumentTypeError", "ValueError"),
+)
+_EXITS = ("SystemExit", "exit", "quit", "Exit", "_exit")
+_OUTPUT = ("print", "echo", "secho", "write", "error", "warning", "critical", "exception", "info")
+_PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
+_MACHINE = frozenset(
+    {"exists", "is_file", "is_dir", "isfile", "isdir", "access", "which", "isatty", "environ", "getenv"}
+)
+_OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.Is: "==",
+    ast.NotEq: "!=",
+    ast.IsNot: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+}
+_Given = Callable[[ast.AST], str | None]
+"""The argument whose value an expression is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Tests that together end the script, the last as it is written, and the function they are in."""
+
+    tests: list[Test]
+    shown: ast.expr
+    function: str
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Walks statements in their order, with the conditions under which each is reached."""
+
+    given: _Given
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    holders: set[str] = field(default_factory=set)
+    """Variables that hold what was parsed."""
+    inside: list[str] = field(default_factory=lambda: [""])
+    walked: set[str] = field(default_factory=set)
+
+    def body(self, body: list[ast.stmt], before: list[Test]) -> Iterator[Check]:
+        before = list(before)
+        for each in body:
+            if len(before) > CONDITIONS_LIMIT:
+                before = [ANYTHING]
+            match each:
+                case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner) | ast.With(body=inner):
+                    yield from self.body(inner, before)
+                case ast.If():
+                    yield from self.chain(each, before)
+                case ast.For(body=inner) | ast.While(body=inner):
+                    yield from self.body(inner, [*before, ANYTHING])
+                case ast.Try(body=inner, orelse=rest):
+                    yield from self.body([*inner, *rest], before)
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    continue
+                case _:
+                    yield from self.calls(each, before)
+            if isinstance(each, ast.Return | ast.Raise):
+                return
+
+    def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
+        """Yield the checks of an ``if`` and its ``else``; *before* is extended by what holds behind it."""
+        yield from self.calls(statement.test, before)
+        test = _to_test(statement.test, self.given)
+        for condition, body in ((test, statement.body), (("not", test), statement.orelse)):
+            if not body:
+                continue
+            if refuses(body, self.functions):
+                yield Check([*before, condition], statement.test, self.inside[-1])
+            else:
+                yield from self.body(body, [*before, condition])
+        if _leaves(statement.body, self.functions):
+            before.append(("not", test))
+
+    def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
+        """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
+        for each in [node, *own_nodes(node)]:
+            name = dotted(each.func) if isinstance(each, ast.Call) else ""
+            if not isinstance(each, ast.Call) or name not in self.functions or name in self.walked:
+                continue
+            parameters = [one.arg for one in self.functions[name].args.args]
+            pairs = [*zip(parameters, each.args, strict=False), *((one.arg, one.value) for one in each.keywords)]
+            self.holders |= {str(one) for one, value in pairs if dotted(value) in self.holders}
+            yield from self.function(name, before)
+
+    def function(self, name: str, before: list[Test]) -> Iterator[Check]:
+        self.walked.add(name)
+        # No script's author calls fifty functions from each other.
+        if len(self.inside) < 50:
+            self.inside.append(name)
+            yield from self.body(self.functions[name].body, before)
+            self.inside.pop()
+
+
+def checks_of_arguments(tree: ast.Module) -> tuple[list[Check], set[str]]:
+    """Return the checks of what ``parse_args`` gave, and the names of arguments that the script itself assigns."""
+    nodes = list(ast.walk(tree))
+    functions = {each.name: each for each in nodes if isinstance(each, Function)}
+    parsing = {each.name for each in functions.values() if any(map(_is_parse, ast.walk(each)))}
+    assigned = [each for each in nodes if isinstance(each, ast.Assign) and len(each.targets) == 1]
+    holders: set[str] = set()
+    for each in assigned:
+        calls = [one for one in ast.walk(each.value) if isinstance(one, ast.Call)]
+        if any(_is_parse(one) or dotted(one.func) in parsing for one in calls):
+            target = each.targets[0]
+            holders.add(dotted(target.elts[0] if isinstance(target, ast.Tuple) else target))
+    stored = [each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+    # ``query = args.query`` is the same value; where something else is assigned to ``query`` too, it may be that.
+    aliases = {dotted(each.targets[0]): each.value for each in assigned if isinstance(each.value, ast.Attribute)}
+
+    def given(node: ast.AST) -> str | None:
+        match node:
+            case ast.Attribute(value=owner, attr=name) if dotted(owner) in walk.holders:
+                return name
+            # ``vars(parser.parse_args())``.
+            case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))) if dotted(owner) in walk.holders:
+                return name
+            case ast.Name(id=alias) if alias in aliases:
+                return given(aliases[alias])
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_]) if dotted(owner) in walk.holders:
+                # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
+                return str(getattr(name_, "value", "an argument"))
+        return None
+
+    walk = _Walk(given, functions, holders - {""})
+    found = list(walk.body(tree.body, []))
+    # A function that only a table, a class or another module calls: when is not known.
+    walk.holders |= {
+        each.arg for one in functions.values() for each in one.args.args if each.arg in ("args", "options")
+    }
+    for name in functions:
+        if name not in walk.walked:
+            found += walk.function(name, [ANYTHING])
+    filled = {each.targets[0].attr for each in assigned if isinstance(each.targets[0], ast.Attribute)}
+    filled |= {value.attr for name, value in aliases.items() if stored.count(name) > 1}
+    return found[:CHECKS_LIMIT], filled
+
+
+def checks_of_function(function: Function, names: set[str]) -> list[Check]:
+    """Return the checks of a function of click or typer, whose parameters *names* are the arguments."""
+    stored = {each.id for each in own_nodes(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    walk = _Walk(lambda node: node.id if isinstance(node, ast.Name) and node.id in names - stored else None)
+    return list(walk.body(function.body, []))[:CHECKS_LIMIT]
+
+
+def apply_checks(
+    command: Command, checks: list[Check], filled: set[str], outer: Mapping[str, object] | None = None
+) -> None:
+    """Require in *command* and those below it what *checks* demand; what cannot be decided is unread.
+
+    *filled* are arguments that the script itself may set, *outer* the values of those of the commands above.
+    """
+    outer = outer or {}
+    below = list(command.all_commands())
+    handlers = {each.handler for each in below} - {command.handler, ""}
+    own = {each.name for each in command.arguments}
+    elsewhere = {argument.name for each in below for argument in each.arguments} - own
+    for check in checks:
+        # Such a function is called for its command alone, under no other condition.
+        is_own = bool(command.handler) and check.function == command.handler
+        tests = check.tests[1:] if is_own and check.tests[0] is ANYTHING else check.tests
+        used = set().union(*map(names_in, tests))
+        # What another command's arguments say refuses no call of this one; the outer ones' were looked at there.
+        is_outer = bool(outer) and used <= outer.keys() and not any(isinstance(outer[each], str) for each in used)
+        if check.function in handlers or used & elsewhere or command.chooser in used or (is_outer and not used & own):
+            continue
+        refuse(command, tests, ast.unparse(check.shown), filled=filled, outer=outer, line=check.shown.lineno)
+    values = {**outer, **least_call(command, filled)}
+    for word, inner in command.commands.items():
+        others = [each for each in checks if each.function not in handlers or each.function == inner.handler]
+        apply_checks(inner, others, filled, {**values, command.chooser: word})
+
+
+def _is_parse(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARSES
+
+
+def refuses(body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})) -> bool:
+    """Whether *body* ends the script as one that was called wrongly.
+
+    ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
+    """
+    calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    for each in calls:
+        owner, _, name = dotted(each).rpartition(".")
+        if name in ("print_help", "print_usage", "fail") or (name == "error" and owner and "log" not in owner.lower()):
+            return True
+    last = body[-1]
+    call = last.value if isinstance(last, ast.Expr) else last.exc if isinstance(last, ast.Raise) else None
+    if isinstance(call, ast.Call):
+        name = dotted(call.func).rpartition(".")[2]
+        # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
+        if name in _EXITS:
+            status = [*call.args, *(each.value for each in call.keywords)][:1]
+            return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
+        ends = functions.get(name)
+        return name in _ERRORS or (ends is not None and refuses(ends.body))
+    if not isinstance(last, ast.Return):
+        return False
+    # ``print("--input is required"); return``.
+    status_ = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
+    if status_ is None:
+        printed = [dotted(each).rpartition(".")[2] in _OUTPUT for each in calls]
+        return bool(printed) and all(printed) and len(printed) == len(body) - 1
+    # ``sys.exit(main())``: what ``main`` returns is the status.
+    return type(status_) is int and status_ != 0
+
+
+def _leaves(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:
+    last = body[-1]
+    call = last.value if isinstance(last, ast.Expr) else None
+    if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _EXITS:
+        return True
+    return isinstance(last, ast.Return | ast.Raise | ast.Continue) or refuses(body, functions)
+
+
+def _to_test(node: ast.expr, given: _Given) -> Test:
+    if (name := given(node)) is not None:
+        return ("given", name)
+    match node:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return ("not", _to_test(inner, given))
+        case ast.BoolOp(op=op, values=values):
+            return ("and" if isinstance(op, ast.And) else "or", [_to_test(each, given) for each in values])
+        case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.List(elts=values) | ast.Tuple(elts=values)]):
+            return ("and" if name == "all" else "or", [_to_test(each, given) for each in values])
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            how = _OPERATORS.get(type(op), "in")
+            one, other = _operand(left, given), _operand(right, given)
+            if one is not None and other is not None:
+                test: Test = ("compare", how, one, other)
+                return ("not", test) if isinstance(op, ast.NotIn) else test
+    nodes = list(ast.walk(node))
+    if any(getattr(each, "attr", getattr(each, "id", "")) in _MACHINE for each in nodes):
+        return MACHINE
+    return ("unknown", frozenset(name for each in nodes if (name := given(each))))
+
+
+def _operand(node: ast.expr, given: _Given) -> Test | None:
+    if (name := given(node)) is not None:
+        return ("name", name)
+    try:
+        return ("value", ast.literal_eval(node))
+    except (ValueError, TypeError, SyntaxError, MemoryError):
+        return None

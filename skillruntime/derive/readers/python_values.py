@@ -1,0 +1,358 @@
+"""The constants of a Python script: literals, names that are assigned once, enumerations. No call is followed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    *("UNKNOWN", "Called", "Enumeration", "Function", "Member", "Scope", "Symbol"),
+    *("dotted", "evaluate", "is_constant", "items_of", "own_nodes"),
+]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+UNKNOWN: Any = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
+"""What cannot be read."""
+
+DEPTH_LIMIT = 40
+"""How deep expressions and names that refer to names are read."""
+
+SIZE_LIMIT = 2_000
+"""Values in a list, those of its lists included, and lines of a text, that are computed."""
+
+_BUILTINS = frozenset({"int", "float", "str", "bool", "list", "tuple", "set", "dict", "frozenset", "open"})
+_LISTING = ("list", "tuple", "sorted", "set", "frozenset")
+_READING = frozenset(
+    {
+        *("keys", "values", "items", "get", "index", "count", "copy", "exists", "startswith", "endswith"),
+        *("split", "join", "strip", "lower", "upper", "format", "replace", "title", "rstrip", "lstrip"),
+    }
+)
+"""Methods that change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name of another module, in full: ``argparse.ArgumentParser``, ``builtins.int``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Called:
+    """A call of a symbol that is not followed: ``click.Choice(["a", "b"])``."""
+
+    name: str
+    arguments: list[Any]
+    named: dict[str, Any]
+    node: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an enumeration of the script."""
+
+    name: str
+    value: Any
+    is_text: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumeration:
+    """An enumeration of the script."""
+
+    members: tuple[Member, ...]
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names of a module, a function or a class: what is assigned to each, or a value that is known."""
+
+    parent: Scope | None = None
+    written: dict[str, list[ast.AST]] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
+    """How often each name is assigned, in any way."""
+    known: dict[str, Any] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    """Names of what may have been changed where it is: a list that grows is not the list that was written down."""
+
+    @classmethod
+    def of(cls, node: ast.AST, parent: Scope | None) -> Scope:
+        """Return the scope of *node*, a module, a function, a class or a loop."""
+        scope = cls(parent)
+        if isinstance(node, ast.Module):
+            scope.known["__doc__"] = ast.get_docstring(node, clean=False)
+        # A function's parameters are among the nodes of its arguments.
+        for each in own_nodes(node):
+            scope._note(each)
+        scope.changed = {name for each in ast.walk(node) for name in _changed(each)}
+        return scope
+
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                self.written.setdefault(name, []).append(value)
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                self.stored[name] = self.stored.get(name, 0) + 1
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                self.written.setdefault(name, []).append(node)
+            case ast.Import(names=names):
+                for alias in names:
+                    top = alias.name.partition(".")[0]
+                    self.imported[alias.asname or top] = alias.name if alias.asname else top
+            case ast.ImportFrom(module=module, names=names):
+                self.imported |= {alias.asname or alias.name: f"{module or ''}.{alias.name}" for alias in names}
+
+    def find(self, name: str, depth: int = 0) -> Any:
+        """Return the value of *name*."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.known:
+                return scope.known[name]
+            if name in scope.written or name in scope.stored:
+                return scope._read(name, depth + 1)
+            if name in scope.imported:
+                return Symbol(scope.imported[name])
+            scope = scope.parent
+        return Symbol(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+
+    def _read(self, name: str, depth: int) -> Any:
+        # Each name is read once, and one that refers to itself is unknown.
+        self.known[name] = UNKNOWN
+        values = self.written.get(name, [])
+        if len(values) == 1 and self.stored.get(name, 0) <= 1 and name not in self.changed:
+            self.known[name] = evaluate(values[0], self, depth)
+        return self.known[name]
+
+
+def _changed(node: ast.AST) -> list[str]:
+    """Return the names whose values *node* may change."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr=method)) if method not in _READING:
+            return [_root(value)]
+        case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
+            return [_root(value)]
+        case ast.Attribute(value=value, ctx=ast.Store() | ast.Del()):
+            return [_root(value)]
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return names
+    return []
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that *node* is a part of: ``m`` of ``m["a"].get("b")``."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below *root*, functions and classes in it without what is inside them, in the source's order."""
+    pending = list(ast.iter_child_nodes(root))[::-1]
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            pending += list(ast.iter_child_nodes(node))[::-1]
+
+
+def dotted(node: ast.AST | None) -> str:
+    """Return the name that *node* is, with its dots; nothing where it is something else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def is_constant(value: Any) -> bool:
+    """Whether *value* has no part that is unknown."""
+    if isinstance(value, list | tuple):
+        return all(map(is_constant, value))
+    return isinstance(value, str | int | float | Member | range | None)
+
+
+def items_of(value: Any) -> Any:
+    """Return the items that a loop over *value* gives; UNKNOWN where they are too many or cannot be read."""
+    if isinstance(value, Enumeration):
+        return list(value.members)
+    if isinstance(value, list | tuple | dict | range) and len(value) <= SIZE_LIMIT:
+        return list(value)
+    return UNKNOWN
+
+
+def evaluate(node: ast.AST | None, scope: Scope, depth: int = 0) -> Any:
+    """Return the value of *node*: a constant, a `Symbol`, a `Called`, an enumeration, a function, or UNKNOWN."""
+    reader = _READERS.get(type(node))
+    if reader is None or depth > DEPTH_LIMIT:
+        return UNKNOWN
+    value = reader(node, scope, depth + 1)
+    # ``a = [b, b]``, ``b = [c, c]``: each line doubles what must be looked at.
+    return value if _weight(value, SIZE_LIMIT) <= SIZE_LIMIT else UNKNOWN
+
+
+def _weight(value: Any, most: int) -> int:
+    """Return how many values are in *value*, or any number above *most*."""
+    if isinstance(value, str):
+        return len(value) // 50
+    total = 1
+    if isinstance(value, list | tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            total += _weight(each, most - total)
+            if total > most:
+                break
+    return total
+
+
+def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
+    bases = [evaluate(base, scope, depth) for base in node.bases]
+    names = [base.name for base in bases if isinstance(base, Symbol)]
+    if not any(name.endswith("Enum") for name in names):
+        # ``class Parser(argparse.ArgumentParser)``.
+        return Symbol(names[0]) if len(names) == 1 and names[0].startswith("argparse.") else UNKNOWN
+    is_text = "enum.StrEnum" in names or "builtins.str" in names
+    named = [each for each in node.body if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)]
+    return Enumeration(
+        tuple(Member(ast.unparse(each.targets[0]), evaluate(each.value, scope, depth), is_text) for each in named)
+    )
+
+
+def _attribute(node: ast.Attribute, scope: Scope, depth: int) -> Any:
+    value = evaluate(node.value, scope, depth)
+    match value:
+        case Symbol(name=name):
+            return Symbol(f"{name}.{node.attr}")
+        case Enumeration(members=members):
+            return next((each for each in members if each.name == node.attr), UNKNOWN)
+        case Member() if node.attr in ("value", "name"):
+            return value.value if node.attr == "value" else value.name
+    return UNKNOWN
+
+
+def _list(node: ast.List | ast.Tuple | ast.Set, scope: Scope, depth: int) -> Any:
+    items: list[Any] = []
+    for each in node.elts:
+        if isinstance(each, ast.Starred):
+            inner = items_of(evaluate(each.value, scope, depth))
+            items += [UNKNOWN] if inner is UNKNOWN else inner
+        else:
+            items.append(evaluate(each, scope, depth))
+    return tuple(items) if isinstance(node, ast.Tuple) else items
+
+
+def _dict(node: ast.Dict, scope: Scope, depth: int) -> Any:
+    made: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        known = evaluate(key, scope, depth)
+        if not isinstance(known, str | int | float | Member):
+            return UNKNOWN
+        made[known] = evaluate(value, scope, depth)
+    return made
+
+
+def _joined(node: ast.JoinedStr, scope: Scope, depth: int) -> Any:
+    parts: list[Any] = []
+    for each in node.values:
+        is_plain = isinstance(each, ast.FormattedValue) and each.format_spec is None
+        parts.append(evaluate(each.value if is_plain else each, scope, depth))  # type: ignore[attr-defined]  # is_plain
+    return "".join(map(str, parts)) if all(isinstance(each, str | int) for each in parts) else UNKNOWN
+
+
+def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
+    left, right = evaluate(node.left, scope, depth), evaluate(node.right, scope, depth)
+    if (
+        isinstance(node.op, ast.Add)
+        and type(left) is type(right)
+        and isinstance(left, str | list | tuple | int | float)
+    ):
+        return left + right
+    # ``10 * 1024``.
+    if isinstance(node.op, ast.Mult) and isinstance(left, int | float) and isinstance(right, int | float):
+        return left * right if abs(left) < 1e15 and abs(right) < 1e15 else UNKNOWN
+    return UNKNOWN
+
+
+def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
+    value = evaluate(node.operand, scope, depth)
+    return -value if isinstance(node.op, ast.USub) and isinstance(value, int | float) else UNKNOWN
+
+
+def _subscript(node: ast.Subscript, scope: Scope, depth: int) -> Any:
+    value, key = evaluate(node.value, scope, depth), evaluate(node.slice, scope, depth)
+    if not isinstance(value, list | tuple | dict):
+        return UNKNOWN
+    container: Any = value
+    try:
+        return container[key]
+    except (KeyError, IndexError, TypeError):
+        return UNKNOWN
+
+
+def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: Scope, depth: int) -> Any:
+    """``[each.value for each in Colour]``."""
+    loop = node.generators[0]
+    items = items_of(evaluate(loop.iter, scope, depth))
+    if len(node.generators) > 1 or loop.ifs or items is UNKNOWN or not isinstance(loop.target, ast.Name):
+        return UNKNOWN
+    return [evaluate(node.elt, Scope(scope, known={loop.target.id: item}), depth) for item in items]
+
+
+def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
+    arguments = [evaluate(each, scope, depth) for each in node.args]
+    if isinstance(node.func, ast.Attribute):
+        owner = evaluate(node.func.value, scope, depth)
+        if isinstance(owner, dict | str):
+            return _method(owner, node.func.attr, arguments)
+    name = dotted(node.func)
+    if name in _LISTING and len(arguments) == 1:
+        listed = items_of(arguments[0])
+        if name != "sorted" or listed is UNKNOWN:
+            return listed
+        return sorted(listed) if all(isinstance(each, str) for each in listed) else UNKNOWN
+    if name == "range" and 0 < len(arguments) < 4 and all(type(each) is int for each in arguments):
+        return range(*arguments)
+    function = evaluate(node.func, scope, depth)
+    if not isinstance(function, Symbol):
+        return UNKNOWN
+    named = {each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords}
+    if function.name == "builtins.dict" and not arguments and "**" not in named:
+        return named
+    return Called(function.name, arguments, named, node)
+
+
+def _method(owner: dict[Any, Any] | str, method: str, arguments: list[Any]) -> Any:
+    if isinstance(owner, dict):
+        return {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}.get(method, UNKNOWN)
+    match method, arguments:
+        case "split", [] | [str()]:
+            return owner.split(*arguments) if arguments != [""] else UNKNOWN
+        case "join", [list() as parts] if all(isinstance(each, str) for each in parts):
+            return owner.join(parts)
+        case "lower" | "upper" | "strip", []:
+            return getattr(owner, method)()
+    return UNKNOWN
+
+
+_READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
+    ast.Constant: lambda node, scope, depth: node.value,
+    ast.Name: lambda node, scope, depth: scope.find(node.id, depth),
+    ast.FunctionDef: lambda node, scope, depth: node,
+    ast.AsyncFunctionDef: lambda node, scope, depth: node,
+    ast.ClassDef: _class,
+    ast.Attribute: _attribute,
+    **dict.fromkeys((ast.List, ast.Tuple, ast.Set), _list),
+    ast.Dict: _dict,
+    ast.JoinedStr: _joined,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _negative,
+    ast.Subscript: _subscript,
+    **dict.fromkeys((ast.ListComp, ast.GeneratorExp, ast.SetComp), _comprehension),
+    ast.Call: _call,
+}

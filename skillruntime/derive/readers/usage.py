@@ -1,0 +1,221 @@
+"""The usage text of a script in any language, and its usage lines read as arguments: ``tool.py <input> [--limit N]``.
+
+The law: what is shown is a text of the script, never its code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from skillruntime.derive.command import Argument
+
+__all__ = ["find_usages", "least_in_usage", "read_usage", "usage_text"]
+
+LINES_LIMIT = 14
+"""Lines of a usage text that are shown; a longer one costs tokens."""
+
+BLOCKS_LIMIT = 20
+"""Usage texts of a script that are read: some have one for each command."""
+
+LINE_LIMIT = 2_000
+
+_WORD = re.compile(r"\[[^\[\]]*+\]|<[^<>]*+>(?:\.\.\.)?|\S++")
+_CALLED = re.compile(
+    r"(?:\$ )?(?:(?:uv run|npx|python3?|bash|sh|node|ruby|perl|deno run) )*+(?:\./)?([\w./~-]*\w)(?= |$)(.*)"
+)
+_USAGE = re.compile(r"\busage\b[ \t]*:", re.IGNORECASE)
+_COMMENT = re.compile(r"[ \t]*(?:#+|//+|/?\*+|--|;+|%)[ \t]*")
+_PRINTS = re.compile(
+    r"[ \t]*(?:>&2[ ]++)?(?:echo|printf|print|puts|console\.\w+|sys\.stderr\.write|die|warn|say|[\"'`+])"
+)
+_QUOTED = re.compile(r"\"\"\"|'''|[\"'`]")
+_SCRIPT = re.compile(
+    r"`basename[^`]{0,40}`|\$\(basename[^)]{0,40}\)|\$\{?0[^}\s\"']{0,20}\}?|\$\{?(?:PROG|SCRIPT|ME)\w*\}?|%\(prog\)s|%s"
+    r"|\$?\{(?:os\.path\.basename\()?(?:Path\()?(?:sys\.|process\.)?argv\[[01]\]\)?(?:\.name)?\}|\{__file__\}|#\{\$0\}"
+)
+_PUT_IN = re.compile(r"[$#]?\{(?![\w.-]*+[|,])[^{}\n]{0,80}\}|\$\w++|\x1b\[[\d;]*+m|\\(?:033|e|x1b)\[[\d;]*+m")
+_FIRST = re.compile(rf"^((?:usage[ \t]*:)?[ \t]*)(?:{_PUT_IN.pattern})(?= |$)", re.IGNORECASE)
+_CODE = re.compile(r"[=;{}]\s*$|^\s*(?:def|if|for|return|import|const|let|function)\b|^[\w.]++\s*=|\w\(.*\)\s*$")
+_NAME = re.compile(r"[A-Za-z][\w -]*+")
+
+
+def usage_text(source: str, name: str = "", limit: int = 600) -> str:
+    """Return the usage text of *source*, the script called *name*, on one line; nothing where it has none.
+
+    >>> usage_text('echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\nexit 1\\n', "greet.sh")
+    'Usage: greet.sh <name> [days]; name who it is for'
+    """
+    for block in _blocks(source):
+        lines = [" ".join(_PUT_IN.sub("…", _with_name(line, name or "script")).split()) for line in block]
+        text = "; ".join(line.rstrip(";") for line in lines if line)
+        # ``Usage:`` alone, or in front of something that is computed, says nothing.
+        if len(text) > len("Usage: ") + 3:
+            return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
+    return ""
+
+
+def find_usages(text: str) -> list[str]:
+    """Return what follows the script's name in each usage line of *text*.
+
+    >>> find_usages("Merge.\\n\\nUsage: python merge.py <a> <b>\\n")
+    ['<a> <b>']
+    """
+    found: list[str] = []
+    for block in _blocks(text):
+        first = block[0].partition(":")[2].strip()
+        for line in [first] if first else block[1:]:
+            called = _CALLED.match(_with_name(line.strip(), "script"))
+            if called:
+                found.append(re.split(r"[ \t]#|[ \t]{3}|[ \t]--? ", called[2])[0].strip().rstrip("\\'\""))
+    return list(dict.fromkeys(found))
+
+
+def _with_name(line: str, name: str) -> str:
+    """Return *line* with the script's name where code puts it in: ``Usage: $0``, ``Usage: ${PROGRAM##*/}``."""
+    line = _SCRIPT.sub(name, line)
+    return _FIRST.sub(lambda match: match[1] + name, line, count=1)
+
+
+def _blocks(source: str) -> Iterator[list[str]]:
+    """Yield the lines of each usage text, out of the comment, text or command that they are written in."""
+    if "usage" not in source.lower():
+        return
+    lines = source.splitlines()
+    found = 0
+    for index, line in enumerate(lines):
+        match = _USAGE.search(line[:LINE_LIMIT])
+        if match is None or found >= BLOCKS_LIMIT:
+            continue
+        block = _block(lines[index : index + LINES_LIMIT], match.start())
+        if block:
+            found += 1
+            yield block
+
+
+def _block(lines: list[str], start: int) -> list[str]:
+    first, before = lines[0][start:LINE_LIMIT], lines[0][:start]
+    quotes = list(_QUOTED.finditer(before))
+    if _COMMENT.fullmatch(before):
+        following = [line for line in lines[1:] if _COMMENT.match(line)]
+        # The comment ends at the first line that is not one.
+        count = next((n for n, line in enumerate(lines[1:]) if not _COMMENT.match(line)), len(following))
+        return [first, *_until_blank([_COMMENT.sub("", line, count=1) for line in following[:count]])]
+    if quotes:
+        quote = quotes[-1][0]
+        text, closed, _ = first.partition(quote)
+        if closed:
+            return [*_parts(text), *_printed(lines[1:])]
+        return [first, *_until_quote(lines[1:], quote)]
+    # In a docstring, a here-document or a text of several lines.
+    if before.strip() or _CODE.search(first):
+        return []
+    if _QUOTED.match(first.strip()):
+        return []
+    return [line for line in (first, *_until_blank(lines[1:])) if not _CODE.search(line)]
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in text.replace("\\t", " ").split("\\n") if part.strip()]
+
+
+def _printed(lines: list[str]) -> list[str]:
+    """Return the texts of the lines that print further lines of the usage."""
+    found: list[str] = []
+    for line in lines:
+        opened = _QUOTED.search(line[:LINE_LIMIT])
+        if not _PRINTS.match(line) or opened is None:
+            break
+        text, closed, _ = line[opened.end() : LINE_LIMIT].partition(opened[0])
+        if not closed:
+            break
+        found += _parts(text)
+    return found
+
+
+def _until_quote(lines: list[str], quote: str) -> list[str]:
+    found: list[str] = []
+    for line in lines:
+        text, closed, _ = line[:LINE_LIMIT].partition(quote)
+        if not text.strip() and (found or closed):
+            break
+        found.append(text)
+        if closed:
+            break
+    return found
+
+
+def _until_blank(lines: list[str]) -> list[str]:
+    """Return the lines up to an empty one, or the end of the text; an empty one may follow the heading."""
+    found: list[str] = []
+    for line in lines:
+        stripped = line[:LINE_LIMIT].strip()
+        if re.fullmatch(r"[A-Z_]++|.{0,2}(?:\"\"\"|'''|\*/|`)\W*+", stripped) or (found and not stripped):
+            break
+        if stripped:
+            found.append(re.sub(r"(?:\"\"\"|'''|\*/)$", "", stripped) if stripped[-1] in "\"'/" else line[:LINE_LIMIT])
+    return found
+
+
+def least_in_usage(source: str) -> int:
+    """Return how many words every usage line of *source* demands before its first bracket.
+
+    >>> least_in_usage('echo "Usage: $0 add <name> [days]"'), least_in_usage("# Usage: x.sh [name]"), least_in_usage("")
+    (2, 0, 0)
+    """
+    counts: list[int] = []
+    for usage in find_usages(source):
+        count = 0
+        for word in _WORD.findall(usage):
+            plain = re.fullmatch(r"<[^<>]++>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*+|\{[^{}]*+\}", word)
+            count += plain is not None
+            # A bracket ends what every call needs; what follows ``up|logs`` may be for one of them.
+            if plain is None or "|" in word:
+                break
+        # ``Usage: x.sh name | --all``: fewer may do.
+        counts.append(min(count, 1) if " | " in usage else count)
+    return min(counts, default=0)
+
+
+def read_usage(usage: str) -> list[Argument] | None:
+    """Return the arguments of one usage line; None where it is not plain.
+
+    >>> [(each.name, each.flags, each.required) for each in read_usage("<input> [output] [--limit N]") or ()]
+    [('input', (), True), ('output', (), False), ('limit', ('--limit',), False)]
+    """
+    arguments: list[Argument] = []
+    words = _WORD.findall(usage)
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        optional = word.startswith("[")
+        inner = word[1:-1].strip() if optional else word
+        if inner.lower() in ("options", "option", "flags", "..."):
+            if inner == "..." and arguments:
+                continue
+            return None
+        # Alternatives and code are a grammar of their own; a misread bracket would be a wrong contract.
+        if re.search(r"[|{}()'\"$`;]", inner):
+            return None
+        if inner.startswith("-"):
+            flag, _, value = re.sub(r"[=]", " ", inner, count=1).partition(" ")
+            if not optional and not value and index < len(words) and re.match(r"<|[A-Z_]+$", words[index]):
+                value, index = words[index], index + 1
+            name = flag.lstrip("-").replace("-", "_")
+            if not re.fullmatch(r"[A-Za-z]\w*", name):
+                return None
+            arguments.append(Argument(name, (flag,), "value" if value else "nothing", required=not optional))
+            continue
+        many = inner.endswith("...")
+        plain = inner.removesuffix("...").strip().strip("<>[]").strip()
+        if " " in plain and not word.startswith(("<", "[")):
+            return None
+        name = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").lower()
+        if not _NAME.fullmatch(plain.replace(".", "_").replace("/", "_")) or not name:
+            return None
+        arguments.append(
+            Argument(name, (), "values" if many else "value", required=not optional, least=int(not optional))
+        )
+    names = [each.name for each in arguments]
+    return arguments if len(set(names)) == len(names) else None

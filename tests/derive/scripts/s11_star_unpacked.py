@@ -1,4 +1,0 @@
-import sys
-
-_, target, *sources = sys.argv
-print(target, sources)

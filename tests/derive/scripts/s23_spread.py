@@ -1,8 +1,0 @@
-import sys
-
-
-def draw(shape, colour="red", size="3"):
-    print(shape, colour, int(size))
-
-
-draw(*sys.argv[1:])

@@ -1,4 +1,0 @@
-import subprocess
-import sys
-
-subprocess.run(["git", "log", *sys.argv[1:]], check=True)

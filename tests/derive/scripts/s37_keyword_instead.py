@@ -1,7 +1,0 @@
-import sys
-
-number = sys.argv[1]
-if number == "all":
-    print("everything")
-else:
-    print(int(number))
