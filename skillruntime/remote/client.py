@@ -6,6 +6,7 @@ The flow decides; this is its driver: it sends, waits, and shows credentials to 
 from __future__ import annotations
 
 import json
+import math
 import random
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -278,7 +279,8 @@ class RemoteRunner:
                 arguments,
                 # The call is the execution: whatever retries inside or around it, it runs once.
                 key=context.idempotency_key(arguments),
-                timeout=context.remaining,
+                # Whole seconds: a server may compare a request with the one that it repeats, to the millisecond.
+                timeout=None if context.remaining is None else math.ceil(context.remaining),
                 trace_id=context.call_id,
                 # A server that trusts us can distinguish our users by it.
                 caller=replace(self.client.caller, id=context.caller) if context.caller else None,

@@ -65,7 +65,6 @@ def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str]
 
     async def missing(auth: AuthConfig, is_refused: bool) -> Shown:
         message = f"{descriptor.id} needs {auth.type.value} credentials; set {name}"
-        details = {"required_auth_type": auth.type.value}
-        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, details))
+        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}))
 
     return missing

@@ -199,8 +199,8 @@ def make_ticket(
             {
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
                 "inputs": invocation.inputs,
-                # A retry may have another trace, which is not part of what is asked for.
-                "context": replace(invocation.context, trace_id=None).to_dict(),
+                # A retry may have another trace, and less time left: neither is part of what is asked for.
+                "context": replace(invocation.context, trace_id=None, timeout_ms=None).to_dict(),
             }
         ),
         timeout=min([*limits, longest]),

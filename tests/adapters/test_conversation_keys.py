@@ -77,7 +77,9 @@ def calling(text: str, *, tool: str = "call_skill", call_id: str = ID) -> AIMess
 
 def said(message: Any) -> str:
     """Return what the skill said, by the answer to its call."""
-    return str(json.loads(message.text)["data"]["said"])
+    answer = json.loads(message.text)
+    assert "data" in answer, answer
+    return str(answer["data"]["said"])
 
 
 async def ask(remote: Remote, *replies: AIMessage, config: Any = None, history: Any = "Say it.", **options: Any) -> Any:

@@ -186,5 +186,5 @@ def test_the_third_refusal_of_a_call_shows_the_schema() -> None:
     actions = [str(tools.call_sync("plan", {"days": 99}).errors[0].suggested_action) for _ in range(3)]
 
     assert len(set(actions)) == 3
-    wanted = '{"type": "integer", "minimum": 1, "maximum": 30}'
+    wanted = '{"type":"integer","minimum":1,"maximum":30}'
     assert actions[2] == f"Do not send these arguments again. /days must fit this schema: {wanted}"
