@@ -77,7 +77,7 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
         return "its action is computed"
     if not asked.is_certain:
         return "whether it is there depends on a condition"
-    if not texts or not isinstance(nargs, str | int | None):
+    if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
     # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337).
     if isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES:

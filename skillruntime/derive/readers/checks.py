@@ -48,7 +48,9 @@ def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
         # Which of its choices the call has is open.
         if each.required:
             values[each.name] = UNDECIDED if "enum" in each.value.schema else GIVEN
-        elif each.name in one_of | filled or each.takes == "one_of" or command.exclusive.get(each.group or 0):
+        elif each.group is not None and command.exclusive.get(each.group):
+            values[each.name] = UNDECIDED
+        elif each.name in one_of | filled or each.takes == "one_of":
             values[each.name] = UNDECIDED
         elif each.default is not ABSENT:
             values[each.name] = each.default
@@ -77,8 +79,11 @@ def _refuse(
     command: Command, tests: list[Test], shown: str, filled: set[str], outer: Mapping[str, Any], line: int | None
 ) -> None:
     used = set().union(*map(names_in, tests))
+    # A test of something else, where an argument only decides whether it is reached, is about the script's work.
+    if not names_in(tests[-1]) - {"/"}:
+        return
     values = {**outer, **least_call(command, filled)}
-    if not used - {"/"} or any(_holds(test, values) is False for test in tests):
+    if any(_holds(test, values) is False for test in tests):
         return
     free = {each.name for each in command.arguments if not each.required and not each.has_hidden_default} - filled
     missing = [_missing(test, True) for test in tests]
