@@ -50,7 +50,7 @@ def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
             values[each.name] = UNDECIDED if "enum" in each.value.schema else GIVEN
         elif each.group is not None and command.exclusive.get(each.group):
             values[each.name] = UNDECIDED
-        elif each.name in one_of | filled or each.takes == "one_of":
+        elif each.name in one_of | filled:
             values[each.name] = UNDECIDED
         elif each.default is not ABSENT:
             values[each.name] = each.default
@@ -86,9 +86,12 @@ def _refuse(
     if any(_holds(test, values) is False for test in tests):
         return
     free = {each.name for each in command.arguments if not each.required and not each.has_hidden_default} - filled
-    missing = [_missing(test, True) for test in tests]
+    # What holds of arguments that every call has asks for nothing more.
+    required = {each.name for each in command.arguments if each.required}
+    open_ = [test for test in tests if _holds(test, values) is not True or not names_in(test) <= required]
+    missing = [_missing(test, True) for test in open_]
     names = set().union(*(each for each in missing if each))
-    if all(missing) and names <= free:
+    if missing and all(missing) and names <= free:
         _require(command, sorted(names))
         return
     # A value of an enumeration has been checked already.

@@ -211,12 +211,6 @@ def _to_command(made: _Made, description: str, depth: int) -> Command:
 
 
 def _add(command: Command, found: Argument) -> None:
-    """Add *found*; flags that store their own value under one name (``flag_value``) are one argument."""
-    for index, earlier in enumerate(command.arguments):
-        if earlier.name == found.name and earlier.takes == found.takes == "one_of":
-            text = "; ".join(each for each in (earlier.description, found.description) if each)
-            command.arguments[index] = replace(earlier, choices=(*earlier.choices, *found.choices), description=text)
-            return
     taken = {each.name for each in command.arguments}
     name = plain_name(found.name)
     while name in taken:
@@ -322,10 +316,9 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
 
 
 def _read_flag(argument: Argument, named: dict[str, Any], off: str | None, default: Any) -> Argument:
-    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter.
-    if "flag_value" in named and named["flag_value"] is not True:
-        constant = to_json(named["flag_value"])
-        return replace(argument, takes="one_of", choices=((constant, argument.flags[0]),), flags=(), default=ABSENT)
+    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter, and each is a switch here.
+    if named.get("flag_value", True) is not True:
+        return replace(argument, name=argument.flags[0], takes="nothing", default=ABSENT)
     known = default if isinstance(default, bool) and off else ABSENT
     return replace(argument, takes="nothing", off_flag=off, default=known)
 

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 
 from skillruntime.derive.command import Argument
+from skillruntime.derive.text_fields import first_paragraph
 
-__all__ = ["find_usages", "least_in_usage", "read_usage", "usage_text"]
+__all__ = ["find_usages", "least_in_usage", "opening_text", "read_usage", "usage_text"]
 
 LINES_LIMIT = 14
 """Lines of a usage text that are shown; a longer one costs tokens."""
@@ -53,6 +54,21 @@ def usage_text(source: str, name: str = "", limit: int = 600) -> str:
         if len(text) > len("Usage: ") + 3:
             return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
     return ""
+
+
+def opening_text(source: str) -> str:
+    """Return the comment or docstring at the top, without the line that names the interpreter."""
+    found: list[str] = []
+    for line in source[:20_000].splitlines()[:40]:
+        if line.startswith("#!"):
+            continue
+        if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
+            plain = re.sub(r"^\s*(?:#+|//+|/?\*+/?|\"{3}|'{3})\s?|\s*\*/\s*$", "", line[:400])
+            found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
+        # The first line of code ends the opening, as do the lines that explain the words.
+        elif line.strip():
+            break
+    return first_paragraph(re.split(r"\n\$\{?\d|\n@\w", "\n".join(found))[0])
 
 
 def find_usages(text: str) -> list[str]:
