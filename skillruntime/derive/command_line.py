@@ -147,17 +147,7 @@ _Place = tuple[Parameter, list[str] | None]
 
 
 def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> list[str]:
-    options: list[tuple[bool, list[str]]] = []
-    places: list[_Place] = []
-    for parameter in line.parameters:
-        value = arguments.get(parameter.name)
-        try:
-            if parameter.flag is None:
-                places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
-            elif value is not None and not _is_default(value, parameter):
-                options.append(_option(line, parameter, value))
-        except _UnsayableError as error:
-            faults.append(_fault(parameter.name, str(error), value))
+    options, places = _said_words(line, arguments, faults)
     # A flag that takes as many words as follow goes first: the next flag ends its words.
     # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
     options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
@@ -171,12 +161,30 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         is_risky = line.parser != "words" and (is_open or any(map(_is_flag, positionals)))
         words += ["--", *positionals] if is_risky else positionals
     chosen = arguments.get(line.chooser) if line.chooser else None
-    if chosen is not None:
-        if is_open and not positionals:
-            name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
-            faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
-        words += [str(chosen), *_words(line.commands[chosen], arguments, faults)]
-    return words
+    if chosen is None:
+        return words
+    if is_open and not positionals:
+        name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
+        faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
+    return [*words, str(chosen), *_words(line.commands[chosen], arguments, faults)]
+
+
+def _said_words(
+    line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
+) -> tuple[list[tuple[bool, list[str]]], list[_Place]]:
+    """Return the words of each option, with whether it would take more, and those of each place."""
+    options: list[tuple[bool, list[str]]] = []
+    places: list[_Place] = []
+    for parameter in line.parameters:
+        value = arguments.get(parameter.name)
+        try:
+            if parameter.flag is None:
+                places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
+            elif value is not None and not _is_default(value, parameter):
+                options.append(_option(line, parameter, value))
+        except _UnsayableError as error:
+            faults.append(_fault(parameter.name, str(error), value))
+    return options, places
 
 
 def _is_flag(word: str) -> bool:

@@ -193,22 +193,26 @@ def apply_checks(
     outer = outer or {}
     below = list(command.all_commands())
     handlers = {each.handler for each in below} - {command.handler, ""}
-    own = {each.name for each in command.arguments}
-    elsewhere = {argument.name for each in below for argument in each.arguments} - own
     for check in checks:
-        # Such a function is called for its command alone, under no other condition.
-        is_own = bool(command.handler) and check.function == command.handler
-        tests = check.tests[1:] if is_own and check.tests[0] is ANYTHING else check.tests
-        used = set().union(*map(names_in, tests))
-        # What another command's arguments say refuses no call of this one; the outer ones' were looked at there.
-        is_outer = bool(outer) and used <= outer.keys() and not any(isinstance(outer[each], str) for each in used)
-        if check.function in handlers or used & elsewhere or command.chooser in used or (is_outer and not used & own):
-            continue
-        refuse(command, tests, ast.unparse(check.shown), filled=filled, outer=outer, line=check.shown.lineno)
+        if check.function not in handlers and _is_about(check, command, outer, below):
+            # Such a function is called for its command alone, under no other condition.
+            is_own = bool(command.handler) and check.function == command.handler
+            tests = check.tests[1:] if is_own and check.tests[0] is ANYTHING else check.tests
+            refuse(command, tests, ast.unparse(check.shown), filled=filled, outer=outer, line=check.shown.lineno)
     values = {**outer, **least_call(command, filled)}
     for word, inner in command.commands.items():
         others = [each for each in checks if each.function not in handlers or each.function == inner.handler]
         apply_checks(inner, others, filled, {**values, command.chooser: word})
+
+
+def _is_about(check: Check, command: Command, outer: Mapping[str, object], below: list[Command]) -> bool:
+    """Whether *check* is to be looked at for *command*, and not for one below or above it."""
+    own = {each.name for each in command.arguments}
+    used = set().union(*map(names_in, check.tests))
+    if command.chooser in used or used & ({argument.name for each in below for argument in each.arguments} - own):
+        return False
+    # A test of what the outer command has was looked at there, but for one of the word that chose this one.
+    return bool(used & own) or not outer or any(isinstance(outer.get(each, ""), str) for each in used)
 
 
 def _is_parse(node: ast.AST) -> bool:
@@ -226,24 +230,26 @@ def refuses(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
         if name in ("print_help", "print_usage", "fail") or (name == "error" and owner and "log" not in owner.lower()):
             return True
     last = body[-1]
+    if isinstance(last, ast.Return):
+        return _returns_error(last, len(body) - 1, [dotted(each).rpartition(".")[2] for each in calls])
     call = last.value if isinstance(last, ast.Expr) else last.exc if isinstance(last, ast.Raise) else None
-    if isinstance(call, ast.Call):
-        name = dotted(call.func).rpartition(".")[2]
-        # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
-        if name in _EXITS:
-            status = [*call.args, *(each.value for each in call.keywords)][:1]
-            return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
-        ends = functions.get(name)
-        return name in _ERRORS or (ends is not None and refuses(ends.body))
-    if not isinstance(last, ast.Return):
+    if not isinstance(call, ast.Call):
         return False
+    name = dotted(call.func).rpartition(".")[2]
+    # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
+    if name in _EXITS:
+        status = [*call.args, *(each.value for each in call.keywords)][:1]
+        return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
+    return name in _ERRORS or (name in functions and refuses(functions[name].body))
+
+
+def _returns_error(last: ast.Return, before: int, called: list[str]) -> bool:
+    status = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
     # ``print("--input is required"); return``.
-    status_ = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
-    if status_ is None:
-        printed = [dotted(each).rpartition(".")[2] in _OUTPUT for each in calls]
-        return bool(printed) and all(printed) and len(printed) == len(body) - 1
+    if status is None:
+        return before > 0 and len(called) == before and set(called) <= set(_OUTPUT)
     # ``sys.exit(main())``: what ``main`` returns is the status.
-    return type(status_) is int and status_ != 0
+    return type(status) is int and status != 0
 
 
 def _leaves(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:

@@ -268,16 +268,23 @@ def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None
         raise NotPlainError
     for each in given:
         variable, _, value = each.partition("=")
-        is_assigned = variable.rstrip("+").isidentifier() and "=" in each
-        if is_assigned and is_top and (literal := _LITERAL.fullmatch(value)):
-            words.defaults.setdefault(variable, literal[2])
-        elif is_assigned and is_top and re.fullmatch(r"\(\s*\"\$(?:@|\{@\})\"\s*\)", value):
-            words.take_rest(variable, words.shifted + 1)
-        # ``exec python3 tool.py "$@"``: the words are another program's.
-        elif _ALL.search(each) and first not in _PRINTS:
+        variable = variable if "=" in each and variable.rstrip("+").isidentifier() else ""
+        if not (variable and is_top and _assign(words, variable, value)) and _ALL.search(each) and first not in _PRINTS:
+            # ``exec python3 tool.py "$@"``: the words are another program's.
             raise NotPlainError("the script passes its words on")
         for match in _PLACE.finditer(each):
-            _see(words, match, variable if is_assigned and value.strip("\"'") == match[0] else "")
+            _see(words, match, variable if value.strip("\"'") == match[0] else "")
+
+
+def _assign(words: _Words, variable: str, value: str) -> bool:
+    """Note a literal, or all words, that *variable* is set to."""
+    literal = _LITERAL.fullmatch(value)
+    if literal:
+        words.defaults.setdefault(variable, literal[2])
+    elif re.fullmatch(r"\(\s*\"\$(?:@|\{@\})\"\s*\)", value):
+        words.take_rest(variable, words.shifted + 1)
+        return True
+    return literal is not None
 
 
 def _see(words: _Words, match: re.Match[str], variable: str) -> None:
