@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -70,18 +69,14 @@ def _faults(call: DocumentedCall, derivation: Derivation) -> Iterator[CallFault]
     passes_on = any("parse_known_args" in note for note in derivation.notes)
     for flag in () if passes_on else parsed.unknown:
         yield _fault(call, "unknown-flag", flag, f"{call.script} has no {flag.text}")
-    # An unknown flag may have taken the word that is missed, and ``$ARGS`` may be any number of words.
-    if not parsed.unknown and not any(stands_for_many(word) for word in call.words) and not _shows_usage(call):
+    # An unknown flag may have taken the word that is missed, ``$ARGS`` may be any number of words, and a call without
+    # words is often shown for the usage that it prints.
+    if call.words and not parsed.unknown and not any(stands_for_many(word) for word in call.words):
         for name in parsed.missing:
             yield _fault(call, "missing-argument", None, f"{name} is required, and the call does not give it")
     for name, word, choices in parsed.wrong_choices:
         shown = ", ".join(map(str, choices))
         yield _fault(call, "wrong-choice", word, f"{name}: {word.text!r} is not one of {shown}")
-
-
-def _shows_usage(call: DocumentedCall) -> bool:
-    """Whether a call without words is shown for the usage that the script prints."""
-    return not call.arguments and re.search(r"(?i)\b(?:usage|help|options)\b", call.comment) is not None
 
 
 def _fault(call: DocumentedCall, kind: Any, word: Word | None, message: str) -> CallFault:

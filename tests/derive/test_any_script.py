@@ -35,7 +35,8 @@ BY_HAND = {
     ),
     "places that are counted": (
         "x.py",
-        "import sys\nif len(sys.argv) < 2:\n    sys.exit(1)\nsource = sys.argv[1]\nif len(sys.argv) > 2:\n    depth = sys.argv[2]\n",
+        "import sys\nif len(sys.argv) < 2:\n    sys.exit(1)\nsource = sys.argv[1]\n"
+        "if len(sys.argv) > 2:\n    depth = sys.argv[2]\n",
         ["source", "depth"],
         ["source"],
     ),
@@ -70,7 +71,8 @@ COMMANDS = {
     ),
     "Node": (
         "x.js",
-        'const command = process.argv[2];\nswitch (command) {\n  case "add": add(); break;\n  case "list": show();\n}\n',
+        "const command = process.argv[2];\nswitch (command) {\n"
+        '  case "add": add(); break;\n  case "list": show();\n}\n',
     ),
     "shell": ("x.sh", '#!/bin/sh\ncase "$1" in\n  add) add "$2" ;;\n  list) show ;;\n  *) exit 1 ;;\nesac\n'),
     "Ruby": ("x.rb", 'command = ARGV[0]\ncase command\nwhen "add" then add\nwhen "list" then show\nend\n'),
@@ -88,7 +90,8 @@ def test_literals_that_the_first_word_is_compared_with_are_its_choices(path: str
 
 def test_a_command_that_is_looked_up_by_its_name_is_not_lost() -> None:
     """Where the first word is used for anything else, the literals are named but others are accepted."""
-    source = 'import sys\ncommand = sys.argv[1]\nif command == "add":\n    add()\nelif command == "list":\n    show()\nelse:\n'
+    source = 'import sys\ncommand = sys.argv[1]\nif command == "add":\n    add()\n'
+    source += 'elif command == "list":\n    show()\nelse:\n'
     properties = derived("x.py", f"{source}    globals()[command]()\n").document["input"]["properties"]
 
     assert "enum" not in properties["command"]
@@ -101,7 +104,8 @@ def test_a_command_that_is_looked_up_by_its_name_is_not_lost() -> None:
         ("import sys\nprint(sys.argv)\n", "Runs x.py"),
         ('"""Draw a map."""\nimport sys\nprint(sys.argv)\n', "Draw a map."),
         (
-            'import sys\nif len(sys.argv) < 2:\n    print(f"Usage: {sys.argv[0]} FILE", file=sys.stderr)\n    sys.exit(1)\n',
+            "import sys\nif len(sys.argv) < 2:\n"
+            '    print(f"Usage: {sys.argv[0]} FILE", file=sys.stderr)\n    sys.exit(1)\n',
             "Usage: x.py FILE",
         ),
         ("import sys\nusage: str = build(sys.argv)\n", "Runs x.py"),

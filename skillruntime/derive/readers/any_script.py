@@ -37,7 +37,8 @@ _SLICED = re.compile(
     r"\b(\w++)[ ]*=[ ]*(?:\w++\()?(?:sys\.argv\[1:\]|process\.argv\.slice\(2\)|Deno\.args|Bun\.argv\.slice\(2\))"
 )
 _COUNTED = re.compile(
-    r"(?:len\((?:sys\.)?argv\)|process\.argv\.length|\bARGV\.(?:size|length|count)|\$\{?#\}?\"?)[ ]*(<=?|!==?|-lt|-ne|-le)[ ]*(\d)"
+    r"(?:len\((?:sys\.)?argv\)|process\.argv\.length|\bARGV\.(?:size|length|count)|\$\{?#\}?\"?)"
+    r"[ ]*(<=?|!==?|-lt|-ne|-le)[ ]*(\d)"
 )
 _ANY_COUNT = re.compile(
     r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#|IndexError|args\.length|len\(args\)"
@@ -178,7 +179,7 @@ def _named(usages: list[str]) -> list[Argument]:
 
 
 def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
-    """Return a place for each word that is used by its number; those that are counted, or never tested, are required."""
+    """Return a place for each word used by its number; those that are counted, or not tested, are required."""
     counts = [_counted(match[0], match[1], int(match[2])) for match in _COUNTED.finditer(text)]
     last = max(places)
     least = max(counts, default=0 if _ANY_COUNT.search(text) or ":-" in text else last)

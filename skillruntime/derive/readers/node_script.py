@@ -70,7 +70,7 @@ def _read_parse_args(code: JavaScript, index: int) -> Reading:
 
 
 def _holder(code: JavaScript, index: int) -> str:
-    """Return the name that holds the values: ``const args = parseArgs(...).values``, ``const { values: args } = ...``."""
+    """Return the name that holds the values: ``args = parseArgs(...).values``, ``{ values: args } = ...``."""
     end = code.closing.get(index, index)
     if code.shown(end + 1, end + 3) == ".values" and code.at(index - 2) == "=":
         return code.at(index - 3)

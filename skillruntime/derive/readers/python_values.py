@@ -231,11 +231,10 @@ def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
         # ``class Parser(argparse.ArgumentParser)``.
         return Symbol(names[0]) if len(names) == 1 and names[0].startswith("argparse.") else UNKNOWN
     is_text = "enum.StrEnum" in names or "builtins.str" in names
-    members: list[Member] = []
-    for each in node.body:
-        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-            members.append(Member(each.targets[0].id, evaluate(each.value, scope, depth), is_text))
-    return Enumeration(tuple(members))
+    assigned = [each for each in node.body if isinstance(each, ast.Assign)]
+    return Enumeration(
+        tuple(Member(dotted(each.targets[0]), evaluate(each.value, scope, depth), is_text) for each in assigned)
+    )
 
 
 def _attribute(node: ast.Attribute, scope: Scope, depth: int) -> Any:
@@ -301,7 +300,9 @@ def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
 def _subscript(node: ast.Subscript, scope: Scope, depth: int) -> Any:
     value, key = evaluate(node.value, scope, depth), evaluate(node.slice, scope, depth)
     try:
-        return value[key] if isinstance(value, list | tuple | dict) and isinstance(key, str | int) else UNKNOWN
+        if isinstance(value, dict) and isinstance(key, str | int):
+            return value[key]
+        return value[key] if isinstance(value, list | tuple) and isinstance(key, int) else UNKNOWN
     except (KeyError, IndexError, TypeError):
         return UNKNOWN
 

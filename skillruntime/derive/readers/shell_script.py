@@ -257,13 +257,13 @@ def _take_word(source: str, words: _Words) -> None:
 
 def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None:
     """Note which places *statement* uses."""
-    own = statement.words if statement.kind in ("simple", "case", "for") else ()
+    own = statement.words if statement.kind != "function" else ()
     # In single quotes nothing is expanded: ``awk '{ print $1 }'``.
     given = [
         _QUOTED.sub(lambda match: match[0] if match[0][0] == '"' else "''", each) for each in (*own, *statement.targets)
     ]
     first = next((each for each in given if each not in _DECLARES), "")
-    is_used = any(_PLACE.search(each) or _ALL.search(each) for each in given)
+    is_used = re.search(rf"{_PLACE.pattern}|{_ALL.pattern}", " ".join(given)) is not None
     if first in ("shift", "getopts", "getopt") or (first in ("set", "eval") and is_used):
         raise NotPlainError
     for each in given:

@@ -205,13 +205,13 @@ def _read_parameter(
     declared = list(made.arguments) if made else []
     if isinstance(default, Called) and default.name in _DECLARED:
         made = default
-        declared = list(made.arguments[1:])
-        default = made.arguments[0] if made.arguments else made.named.get("default", ABSENT)
+        first, *declared = made.arguments or [made.named.get("default", ABSENT)]
+        default = first
     named = made.named if made else {}
     # ``typer.Option(...)``: typer's sign for "required".
     required = default in (Ellipsis, ABSENT)
     # A converter of the script's own: what it takes is not declared.
-    if any(not isinstance(each, str) for each in declared) or {"**", "parser", "click_type"} & named.keys():
+    if not all(isinstance(each, str) for each in declared) or {"**", "parser", "click_type"} & named.keys():
         return Unread(name, "its declaration is computed", line, is_needed=required)
     # ``--version`` and its like print and exit.
     if named.get("is_eager") is True and "callback" in named:
@@ -223,12 +223,18 @@ def _read_parameter(
     known = ABSENT if required else fitting_default(default, value, annotation.many)
     argument = Argument(name, required=required, value=value, description=flattened(named.get("help")), default=known)
     # typer: a parameter without a default is an argument, one with a default an option.
-    if (required if made is None else made.name == "typer.Argument") is False:
+    if made.name == "typer.Option" if made else not required:
         return _as_option(argument, annotation, named, declared, default)
+    return _as_argument(argument, annotation)
+
+
+def _as_argument(argument: Argument, annotation: _Annotation) -> Argument:
     if annotation.many:
-        return replace(argument, takes="values", length=annotation.length, least=annotation.length or int(required))
-    if value.schema.get("type") == "boolean":
-        return replace(argument, value=ValueType(value.schema, {"words": [[True, "true"], [False, "false"]]}))
+        least = annotation.length or int(argument.required)
+        return replace(argument, takes="values", length=annotation.length, least=least)
+    if argument.value.schema.get("type") == "boolean":
+        words = {"words": [[True, "true"], [False, "false"]]}
+        return replace(argument, value=ValueType(argument.value.schema, words))
     return argument
 
 

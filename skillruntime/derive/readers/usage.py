@@ -126,8 +126,8 @@ def _block(lines: list[str], start: int) -> list[str]:
     # In a docstring, a here-document or a text of several lines.
     if before.strip() or _CODE.search(first):
         return []
-    text = [first, *_until_blank(lines[1:])]
-    return [line for line in text if not _CODE.search(line)] if not _QUOTED.match(first.strip()) else []
+    plain = [first, *_until_blank(lines[1:])]
+    return [line for line in plain if not _CODE.search(line)] if not _QUOTED.match(first.strip()) else []
 
 
 def _parts(text: str) -> list[str]:
