@@ -132,4 +132,3 @@ def _to_derivation(document: dict[str, Any] | None) -> Derivation | None:
         return None
     unread = tuple(Unread(**each) for each in document["unread"])
     return Derivation(**{**document, "unread": unread, "notes": tuple(document["notes"])})
-

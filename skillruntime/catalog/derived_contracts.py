@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -122,4 +121,3 @@ def _is_script(path: str) -> bool:
     directory, _, file = path.rpartition("/")
     in_place = directory in ("", "scripts") or directory.startswith("scripts/")
     return in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
-

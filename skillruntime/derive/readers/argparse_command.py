@@ -26,7 +26,7 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
     command = Command("argparse", own or description)
     # ``prefix_chars="+/"``, and words that name files with more words: what a value may be depends on them.
     if {"prefix_chars", "fromfile_prefix_chars"} & parser.named.keys():
-        command.unread.append(Unread("arguments", "flags and values are told apart in its own way", is_needed=True))
+        command.unread.append(Unread("arguments", "its flags start in its own way", is_needed=True))
     reads: list[Read] = []
     for asked in parser.asked:
         found = read_argument(parser, asked)

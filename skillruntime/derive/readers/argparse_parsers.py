@@ -269,7 +269,7 @@ class _Reader:
                 receiver = None if found else self.value(owner, names)
                 # ``add = parser.add_argument``, ``parser._actions``: they may be used to change its arguments.
                 if isinstance(receiver, _Handle) and name in (*_INSIDE, *_ADDERS):
-                    receiver.parser.report(f"{name} may add some", node.lineno, is_needed=name in _ADDERS)
+                    receiver.parser.report(f"{name} may add some", node.lineno, is_needed=True)
                 return found
             case ast.Call():
                 self.step()
