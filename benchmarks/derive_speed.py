@@ -1,6 +1,6 @@
 """How long does deriving a script's contract take, as a multiple of parsing the same script?
 
-What any reader needs is the measure: for Python ``ast.parse``, for JavaScript tree-sitter's parser, for a shell script
+What any reader needs is the measure: for Python ``ast.parse``, for another script
 reading the file and splitting it into lines. Both are CPU time in one process after one pass over all scripts, so that
 imports and expressions of the library are warm; each takes the least of several rounds, none of them remembered.
 Modules beside a script that are read for it count.
@@ -21,9 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import tree_sitter
-import tree_sitter_javascript
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.derive_minimal_calls import written_scripts
@@ -33,7 +30,6 @@ from skillruntime.derive import derive
 __all__ = ["Ratio", "print_ratios", "ratios"]
 
 ROUNDS = 5
-_JAVASCRIPT = tree_sitter.Language(tree_sitter_javascript.language())
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,10 +97,7 @@ def _derived(path: Path, text: str) -> Callable[[], object]:
 
 
 def _parsed(path: Path, text: str) -> Callable[[], object]:
-    if path.suffix in (".js", ".mjs", ".cjs"):
-        parser, data = tree_sitter.Parser(_JAVASCRIPT), text.encode("utf-8", "surrogatepass")
-        return lambda: parser.parse(data)
-    if path.suffix in (".sh", ".bash"):
+    if path.suffix in (".sh", ".bash", ".js", ".mjs", ".cjs"):
         return lambda: path.read_text("utf-8", "replace").splitlines()
     return lambda: ast.parse(text)
 

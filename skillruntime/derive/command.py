@@ -42,7 +42,7 @@ class Unread:
 class Argument:
     """One argument of a script: ``flags`` is empty for one that is positional.
 
-    ``takes``, ``length``, ``repeat``, ``off_flag`` and ``choices`` as in `Parameter`; ``least`` is the number of items
+    ``takes``, ``length``, ``repeat`` and ``off_flag`` as in `Parameter`; ``least`` is the number of items
     that a list must have. ``default`` is ABSENT where there is none, or where it cannot be read. ``bare`` says that the
     flag may appear without its value, with a meaning of its own.
     """
@@ -58,7 +58,6 @@ class Argument:
     least: int = 0
     repeat: bool = False
     off_flag: str | None = None
-    choices: tuple[tuple[Any, str], ...] = ()
     bare: bool = False
     group: int | None = None
     has_hidden_default: bool = False
@@ -86,8 +85,6 @@ class Command:
     chooser: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
     chooser_required: bool = True
-    prefixes: str = "-"
-    files: str = ""
     unread: list[Unread] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     handler: str = ""

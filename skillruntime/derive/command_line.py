@@ -17,7 +17,7 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
-Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
+Takes = Literal["value", "nothing", "optional", "values", "count"]
 Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
@@ -42,9 +42,8 @@ class Parameter:
     """One argument as the script's parser knows it; without ``flag`` it is positional.
 
     ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
-    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words that are
-    left, flags or not, as argparse's REMAINDER); ``"count"`` (the flag as often as the number says); ``"one_of"``
-    (``choices`` pairs each value with the flag that means it). ``repeat``: the flag is given once per item.
+    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"count"`` (the
+    flag as often as the number says). ``repeat``: the flag is given once per item.
     ``encode`` says how a value is written: ``"text"``, ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``.
     A value that equals ``default`` is left out: the script knows it.
     """
@@ -56,7 +55,6 @@ class Parameter:
     length: int | None = None
     repeat: bool = False
     encode: str | Mapping[str, Any] = "text"
-    choices: tuple[tuple[Any, str], ...] = ()
     default: Any = ABSENT
 
     @classmethod
@@ -67,12 +65,11 @@ class Parameter:
             raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is not a parameter")
         if document.get("takes", "value") not in get_args(Takes):
             raise InvalidSkillError(f"run.command_line: takes is {document['takes']!r}, not one of {get_args(Takes)}")
-        return cls(**{**document, "choices": tuple((value, flag) for value, flag in document.get("choices", ()))})
+        return cls(**document)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as a JSON object, without what it leaves unsaid."""
         document = {each.name: getattr(self, each.name) for each in fields(self)}
-        document["choices"] = [list(pair) for pair in self.choices] or ()
         # ``False`` is a default, and equals what is unsaid of another field.
         unsaid = {each.name: each.default for each in fields(self) if each.name != "default"} | {"default": ABSENT}
         return {
@@ -87,16 +84,13 @@ class CommandLine:
     """How a script is called: its parameters in order, and its commands by the value that chooses one.
 
     ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash: ``"words"`` is a
-    script that takes them one by one, ``"places"`` one that does so by their number. ``prefixes`` are the characters
-    that a flag may start with; a word that starts with one in ``files`` would be read as the name of a file.
+    script that takes them one by one, ``"places"`` one that does so by their number.
     """
 
     parser: Parser = "argparse"
     parameters: tuple[Parameter, ...] = ()
     chooser: str | None = None
     commands: Mapping[str, CommandLine] = field(default_factory=dict)
-    prefixes: str = "-"
-    files: str = ""
 
     @classmethod
     def from_dict(cls, document: Any) -> CommandLine:
@@ -115,8 +109,6 @@ class CommandLine:
             tuple(Parameter.from_dict(each) for each in document.get("parameters", ())),
             document.get("chooser"),
             {name: cls.from_dict({"parser": parser, **each}) for name, each in document.get("commands", {}).items()},
-            document.get("prefixes", "-"),
-            document.get("files", ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,15 +117,7 @@ class CommandLine:
         if self.chooser:
             document["chooser"] = self.chooser
             document["commands"] = {name: command.to_dict() for name, command in self.commands.items()}
-        if self.prefixes != "-":
-            document["prefixes"] = self.prefixes
-        if self.files:
-            document["files"] = self.files
         return document
-
-    def is_flag(self, word: str) -> bool:
-        """Whether *word* looks like a flag to the parser."""
-        return len(word) > 1 and word[0] in self.prefixes
 
 
 def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
@@ -163,75 +147,48 @@ _Place = tuple[Parameter, list[str] | None]
 
 
 def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> list[str]:
+    options, places = _said_words(line, arguments, faults)
+    # A flag that takes as many words as follow goes first: the next flag ends its words.
+    # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
+    options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
+    is_open = bool(options) and options[-1][0]
+    words = [word for _, said in options for word in said]
+    positionals = _in_place(places, faults)
+    # Such a script reads positions: flags are looked for among the words, so they follow them.
+    if line.parser == "places":
+        words = [*positionals, *words]
+    elif positionals:
+        is_risky = line.parser != "words" and (is_open or any(map(_is_flag, positionals)))
+        words += ["--", *positionals] if is_risky else positionals
+    chosen = arguments.get(line.chooser) if line.chooser else None
+    if chosen is None:
+        return words
+    if is_open and not positionals:
+        name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
+        faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
+    return [*words, str(chosen), *_words(line.commands[chosen], arguments, faults)]
+
+
+def _said_words(
+    line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
+) -> tuple[list[tuple[bool, list[str]]], list[_Place]]:
+    """Return the words of each option, with whether it would take more, and those of each place."""
     options: list[tuple[bool, list[str]]] = []
     places: list[_Place] = []
-    rest: list[str] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
         try:
-            if parameter.flag is None and parameter.takes != "one_of":
+            if parameter.flag is None:
                 places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
-            elif value is None or _is_default(value, parameter):
-                continue
-            elif parameter.takes == "rest":
-                rest += [parameter.flag or "", *_place(parameter, value)]
-            else:
+            elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
             faults.append(_fault(parameter.name, str(error), value))
-    # A flag that takes as many words as follow goes first: the next flag ends its words.
-    # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
-    options.sort(key=lambda option: not option[0])
-    said = [word for _, words in options for word in words]
-    is_open = any(words for _, words in options) and [ends for ends, words in options if words][-1]
-    positionals = _in_place(places, faults)
-    if rest:
-        _refuse_before_the_rest(line, places, positionals, rest, faults)
-        return [*positionals, *said, *rest]
-    # Such a script reads positions: flags are looked for among the words, so they follow them.
-    words = (
-        [*positionals, *said]
-        if line.parser == "places"
-        else [*said, *_separated(line, places, positionals, is_open, faults)]
-    )
-    faults += [
-        _fault("", f"a word that starts with {word[0]!r} is read as the name of a file", word)
-        for word in positionals
-        if word[:1] and word[0] in line.files
-    ]
-    chosen = arguments.get(line.chooser) if line.chooser else None
-    if chosen is not None:
-        if is_open and not positionals:
-            name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
-            faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
-        words += [str(chosen), *_words(line.commands[chosen], arguments, faults)]
-    return words
+    return options, places
 
 
-def _separated(
-    line: CommandLine, places: list[_Place], positionals: list[str], is_open: bool, faults: list[SkillError]
-) -> list[str]:
-    """Return the positional words, behind ``--`` where they could be read as flags or as a flag's values."""
-    if not positionals or line.parser == "words":
-        return positionals
-    given = [word for parameter, words in places if parameter.takes != "rest" for word in words or ()]
-    if given or places[-1][0].takes != "rest":
-        return ["--", *positionals] if is_open or any(map(line.is_flag, given)) else positionals
-    if is_open or line.is_flag(positionals[0]):
-        reason = "its first word would be read as the value of a flag"
-        faults.append(_fault(places[-1][0].name, reason, positionals[0]))
-    return positionals
-
-
-def _refuse_before_the_rest(
-    line: CommandLine, places: list[_Place], positionals: list[str], rest: list[str], faults: list[SkillError]
-) -> None:
-    """Refuse what cannot stand before a flag that takes all words that are left: ``--`` must not precede a flag."""
-    name = next(each.name for each in line.parameters if each.flag == rest[0])
-    if line.chooser or any(each.takes == "rest" for each, given in places if given):
-        faults.append(_fault(name, "it would take all the words that must follow it", None))
-    elif "--" in rest or any(map(line.is_flag, positionals)):
-        faults.append(_fault(name, "next to it, no value may start with a dash", None))
+def _is_flag(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-"
 
 
 def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, list[str]]:
@@ -243,8 +200,6 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
             return False, [chosen] if chosen else []
         case "count":
             return False, [flag] * _times(parameter, value)
-        case "one_of":
-            return False, [_chosen(parameter, value)]
         case "optional" if value is True:
             return True, [flag]
     items = value if parameter.repeat else [value]
@@ -255,7 +210,7 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
     words: list[str] = []
     for group in items:
         values = _values(line, parameter, group)
-        if len(items) == len(values) == 1 and line.is_flag(values[0]):
+        if len(items) == len(values) == 1 and _is_flag(values[0]):
             return False, _attached(line, flag, values[0])
         words += [flag, *values]
     return parameter.length is None, words
@@ -269,19 +224,12 @@ def _times(parameter: Parameter, value: Any) -> int:
     return int(value) - base
 
 
-def _chosen(parameter: Parameter, value: Any) -> str:
-    for known, flag in parameter.choices:
-        if known == value and type(known) is type(value):
-            return flag
-    raise _UnsayableError("this value has no flag")
-
-
 def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     words = _place(parameter, group)
     # argparse ends a list at the first word that looks like a flag (`_parse_optional`, line 2229).
     if len(words) > 1 and line.parser not in ("click", "words", "places"):
         for word in words:
-            if line.is_flag(word) and not _is_negative_number(word, line):
+            if _is_flag(word) and not _is_negative_number(word, line):
                 raise _UnsayableError(f"{word[:40]!r} would be read as a flag")
     return words
 
@@ -290,7 +238,7 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     # ``--env=``: a script that takes its words apart by hand takes flag and value as one word.
     if flag.endswith("="):
         return [flag + text]
-    is_risky = attach or line.is_flag(text) or (text[:1] and text[:1] in line.files)
+    is_risky = attach or _is_flag(text)
     # The next word is the value in any case, so a dash is not a reason to attach it.
     is_next = line.parser in _NEXT_WORD_IS_THE_VALUE and not (attach and line.parser not in _BY_HAND)
     return [flag, text] if is_next or not is_risky else _attached(line, flag, text)
@@ -315,9 +263,8 @@ def _refuse_separator(values: Any, parser: str) -> None:
 
 
 def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
-    if parameter.takes != "rest":
-        _refuse_separator(value, parser)
-    if parameter.takes not in ("values", "rest"):
+    _refuse_separator(value, parser)
+    if parameter.takes != "values":
         return [_text(parameter, value)]
     if not isinstance(value, list | tuple):
         raise _UnsayableError("it is a list")

@@ -161,13 +161,7 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
         case "count":
             base = argument.default if isinstance(argument.default, int) else 0
             return {"type": "integer", "minimum": base, "maximum": base + COUNT_LIMIT}
-        case "one_of":
-            values = [value for value, _ in argument.choices]
-            # ``--json`` or ``--yaml``, else "text": the default has no flag, and is left out of the words.
-            if argument.default is not ABSENT and argument.default not in values:
-                values.append(argument.default)
-            return {"enum": values}
-        case "values" | "rest":
+        case "values":
             item = {"type": "array", "items": item}
             least = argument.length if argument.length is not None else argument.least
             # ``minItems: 0`` says nothing.
@@ -189,8 +183,6 @@ def to_command_line(command: Command) -> CommandLine:
         tuple(_parameter(each) for each in command.arguments),
         command.chooser or None,
         {name: to_command_line(inner) for name, inner in command.commands.items()},
-        command.prefixes,
-        command.files,
     )
 
 
@@ -206,6 +198,5 @@ def _parameter(argument: Argument) -> Parameter:
         argument.length,
         argument.repeat,
         argument.value.encode,
-        argument.choices,
         default,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import posixpath
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,16 +16,13 @@ from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
-from skillruntime.derive.call_examples import example_of, with_example_values
 from skillruntime.derive.command import Argument, Command, Reading, Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
-from skillruntime.derive.documented_calls import find_documented_calls
 from skillruntime.derive.readers.any_script import ARGS, read_any, words_are_used
-from skillruntime.derive.readers.described import with_descriptions
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
 from skillruntime.derive.readers.shell_script import NotPlainError, read_shell
-from skillruntime.derive.readers.usage import least_in_usage, usage_text
+from skillruntime.derive.readers.usage import least_in_usage, opening_text, usage_text
 
 __all__ = ["Derivation", "derive"]
 
@@ -105,7 +101,7 @@ def _derive(text: str, path: str) -> Derivation | None:
         return None
     if reading is None:
         return None
-    return _with_own_examples(_to_derivation(_completed(reading, text, path), path), text)
+    return _to_derivation(_completed(reading, text, path), path)
 
 
 def _kind(text: str, path: str) -> str:
@@ -161,10 +157,9 @@ def _completed(reading: Reading, source: str, path: str) -> Reading:
         reading = Reading(command, reading.framework, "low")
     # Parsers declare their help; the others only have their texts.
     is_by_hand = command.parser in ("words", "places", "getopts", "parseArgs")
-    if is_by_hand or not command.description:
-        command = with_descriptions(command, source)
-    usage = usage_text(source, name) if is_by_hand or not command.description else ""
-    described = " ".join(each for each in (command.description, usage) if each) or f"Runs {name}"
+    opening = command.description or opening_text(source)
+    usage = usage_text(source, name) if is_by_hand or not opening else ""
+    described = " ".join(each for each in (opening, usage) if each) or f"Runs {name}"
     return replace(reading, command=replace(command, description=described))
 
 
@@ -187,40 +182,14 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     return Derivation(document, reading.framework, confidence, unread, notes, dict(_flags_of(command)))
 
 
-def _with_own_examples(derivation: Derivation, text: str) -> Derivation:
-    """Return *derivation* with the calls that the script's own comments show, where nothing describes an argument."""
-    path = derivation.document["run"]["script"]
-    name = posixpath.basename(path)
-    properties = derivation.document["input"].get("properties", {}).values()
-    undescribed = any("description" not in each for each in properties)
-    if derivation.framework not in _WORD_BY_WORD or not derivation.complete or not undescribed or name not in text:
-        return derivation
-    # ``# Example: ./deploy.sh prod``, ``  python report.py sales.csv`` in a docstring or a usage text.
-    lines = [_BEFORE_CALL.sub("", line) for line in text.splitlines() if name in line]
-    calls = find_documented_calls("```sh\n" + "\n".join(lines) + "\n```", [path])
-    found = (example_of(call, derivation.document, derivation.flags) for call in calls)
-    examples = [each for each in found if each is not None]
-    if not examples:
-        return derivation
-    return replace(derivation, document=with_example_values(derivation.document, examples))
-
-
 def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
     for argument in command.arguments:
         yield from ((flag.removesuffix("="), argument.name) for flag in argument.flags)
-        yield from ((flag, argument.name) for _, flag in argument.choices)
         if argument.off_flag:
             yield argument.off_flag, argument.name
     for below in command.commands.values():
         yield from _flags_of(below)
 
-
-_BEFORE_CALL = re.compile(
-    r"""^[\s#*/]*(?:(?:echo|printf|print|console\.\w+)\b[ (]*)?["'`]*\s*"""
-    r"""(?:(?i:examples?|e\.g\.|usage|run)\s*:?\s*)?[$`]*\s*"""
-)
-_WORD_BY_WORD = ("sys.argv", "shell", "process.argv")
-"""Kinds of scripts whose comments show how they are called."""
 
 _READERS: dict[str, Callable[[str], Reading | None]] = {
     "python": read_python,

@@ -35,7 +35,6 @@ class DocumentedCall:
     arguments: tuple[Word, ...]
     line: int
     column: int
-    comment: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -136,7 +135,7 @@ def _call(command: ShellCommand, known: _Scripts) -> DocumentedCall | None:
             if not command.is_plain:
                 return None
             place = words[index]
-            return DocumentedCall(script, tuple(words[index + 1 :]), place.line, place.column, command.comment)
+            return DocumentedCall(script, tuple(words[index + 1 :]), place.line, place.column)
         if re.sub(r"[\d.]+$", "", name) in _LAUNCHERS:
             launcher = launcher if launcher in _OPTION_VALUE and name in ("run", "exec") else name
         elif not launcher or not _may_precede(words, index, launcher):

@@ -115,13 +115,9 @@ def parse_words(
 
 
 def _parser(line: CommandLine, flags: Mapping[str, str], required: Iterable[str]) -> _Parser:
-    parser = _Parser(prefix_chars=line.prefixes, add_help=False, allow_abbrev=line.parser == "argparse")
+    parser = _Parser(add_help=False, allow_abbrev=line.parser == "argparse")
     for each in line.parameters:
-        many = each.takes in ("values", "rest")
-        if each.takes == "one_of":
-            for value, flag in each.choices:
-                parser.add_argument(flag, dest=each.name, action="store_const", const=value)
-            continue
+        many = each.takes == "values"
         if each.flag is None:
             is_needed = each.name in required
             nargs = each.length if many and each.length else ("+" if is_needed else "*") if many else None

@@ -61,7 +61,6 @@ class ShellCommand:
     block: int = 0
     names_shell: bool = True
     is_plain: bool = True
-    comment: str = ""
 
 
 def commands_in_markdown(text: str) -> Iterator[ShellCommand]:
@@ -117,14 +116,11 @@ def _commands(text: str, line: int, column: int) -> Iterator[ShellCommand]:
             elif command.words or match[0] not in _WORDS_BEFORE_A_COMMAND:
                 command.words.append(Word(_unquoted(match[0]), *_place(text, start, line, column)))
                 # ``[--limit N]`` describes calls; ``[[ -f x ]]`` is a command of its own.
-                if match[0].startswith("[") or match[0] in ("...", "…"):
-                    command.is_plain = False
+                command.is_plain &= not match[0].startswith(("[", "...", "…"))
         elif kind == "redirection":
             target_follows = True
         elif kind == "heredoc":
             ends.append(match["heredoc"])
-        elif kind == "comment":
-            command.comment = match[0]
         elif kind in ("operator", "newline"):
             # ``json|text`` and ``--mode (fast|slow)`` are choices in a usage text.
             touches = text[start - 1 : start].strip() and text[position : position + 1].strip()
@@ -135,12 +131,18 @@ def _commands(text: str, line: int, column: int) -> Iterator[ShellCommand]:
                     yield command
                 command, target_follows = ShellCommand(), False
             if kind == "newline":
-                for end in ends:  # the lines of a here-document are not commands (POSIX, 2.7.4)
-                    closing = re.compile(rf"^[ \t]*{end}[ \t]*$", re.MULTILINE).search(text, position)
-                    position = closing.end() if closing else len(text)
+                position = _behind(ends, text, position)
                 ends = []
     if command.words:
         yield command
+
+
+def _behind(ends: list[str], text: str, position: int) -> int:
+    """Return where the here-documents are over: their lines are not commands (POSIX, 2.7.4)."""
+    for end in ends:
+        closing = re.compile(rf"^[ \t]*{end}[ \t]*$", re.MULTILINE).search(text, position)
+        position = closing.end() if closing else len(text)
+    return position
 
 
 def _substituted(word: str, text: str, start: int, line: int, column: int) -> Iterator[ShellCommand]:

@@ -34,7 +34,7 @@ DECLARED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("c05_classic_types.py", {"place": "p", "key": "k"}, {"scale": 1.0, "style": "plain", "size": [10, 20]}),
     (
         "c06_switches.py",
-        {"shout": True, "case": "lower", "verbose": 2, "once": True, "words": ["-a", "b"]},
+        {"shout": True, "lower": True, "verbose": 2, "once": True, "words": ["-a", "b"]},
         {"shout": True, "case": "lower", "verbose": 2, "once": True, "words": ["-a", "b"]},
     ),
     ("c06_switches.py", {}, {"shout": False, "verbose": 0, "once": False, "words": []}),

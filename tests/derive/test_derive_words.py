@@ -9,7 +9,6 @@ import pytest
 
 from skillruntime.derive import derive
 from skillruntime.derive.command_line import CommandLine, to_argv
-from skillruntime.errors import SkillInputError
 from tests.derive.script_values import SCRIPTS, parsed
 
 
@@ -25,9 +24,6 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("a97_list_before_place.py", {"food": [3], "animal": "cat"}),
     ("a97_list_before_place.py", {"food": [3, -4], "animal": "-c", "slow": False, "v": 0}),
     ("a97_list_before_place.py", {"food": [], "skip": ["dog"], "animal": "cat", "more": ["a", "b"], "v": 2}),
-    ("a96_rest_behind_flag.py", {"bells": ["big"], "say": ["-a", "--loud", "b"]}),
-    ("a96_rest_behind_flag.py", {"bells": ["a", "b"], "times": [1, 2], "loud": True, "say": ["x"]}),
-    ("a96_rest_behind_flag.py", {"bells": ["-a"], "times": [1]}),
     ("a63_extend.py", {"take": "c,d", "also": ["x", "y"]}),
     ("a75_choices_of_all_kinds.py", {"letter": "b", "row": 5, "even": 8, "all": "three", "both": "one-y", "rate": 0.5}),
     ("a78_pairs.py", {"size": [1, 2], "point": [[1, -2, 3.5], [4, 5, 6]], "corner": [0.5, -1]}),
@@ -51,13 +47,3 @@ def expected_of(script: str, name: str, value: Any) -> Any:
         ("a63_extend.py", "also"): ["map", "x", "y"],
     }
     return known.get((script, name), value)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"bells": ["-a"], "say": ["x"]}, {"bells": ["a"], "say": ["--", "x"]}],
-)
-def test_what_cannot_stand_before_the_rest_is_refused(arguments: dict[str, Any]) -> None:
-    """``--`` cannot help where a flag must follow it: nothing is sent that would be read otherwise."""
-    with pytest.raises(SkillInputError):
-        words_for("a96_rest_behind_flag.py", arguments)

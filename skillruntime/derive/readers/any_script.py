@@ -133,11 +133,15 @@ def _commands(text: str, first: tuple[str, str]) -> tuple[list[str], bool]:
     for match in switched.finditer(text):
         found += _arms(text[match.end() : match.end() + 20_000], is_shell=match[0].rstrip().endswith("in"))
     rest = switched.sub("", rest)
-    # What a message shows of it is in a text; its assignment names it once. Any other use may be a command that is
-    # looked up by its name, and is not among the literals.
-    uses = re.findall(variable, _TEXT.sub("", rest))
-    assigned = 2 if first[1] else 0
-    return [each for each in dict.fromkeys(found) if _WORD.fullmatch(each)], len(uses) <= assigned
+    # What a message shows of it is in a text, and its assignment is in a line of its own. Any other use may be a
+    # command that is looked up by its name, and is not among the literals.
+    kept: list[str] = []
+    for line in rest.splitlines():
+        left, is_assigned, right = line.partition("=")
+        if not (is_assigned and (first[1] or first[0]) in left and first[0] in right):
+            kept.append(line)
+    uses = re.findall(variable, _TEXT.sub("", "\n".join(kept)))
+    return [each for each in dict.fromkeys(found) if _WORD.fullmatch(each)], not uses
 
 
 def _arms(text: str, *, is_shell: bool) -> list[str]:
@@ -175,7 +179,7 @@ def _named(usages: list[str]) -> list[Argument]:
 
 
 def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
-    """Return a place for each word that is used by its number; one that is counted or never tested is required."""
+    """Return a place for each word used by its number; those that are counted, or not tested, are required."""
     counts = [_counted(match[0], match[1], int(match[2])) for match in _COUNTED.finditer(text)]
     last = max(places)
     least = max(counts, default=0 if _ANY_COUNT.search(text) or ":-" in text else last)

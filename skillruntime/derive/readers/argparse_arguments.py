@@ -34,13 +34,13 @@ class Read:
     const: Any = None
 
 
-def read_argument(parser: Parser, asked: Asked, prefixes: str) -> Read | Unread | None:
+def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
     """Return the argument that was declared, what could not be read of it, or None for ``--help`` and its like."""
     named = asked.named
     texts = [each for each in asked.arguments if isinstance(each, str)]
     shown = texts[0] if texts else "an argument"
-    # The first name decides (`add_argument`, line 1419): without a prefix character it is positional.
-    is_option = bool(texts) and texts[0][:1] in prefixes and texts[0] != ""
+    # The first name decides (`add_argument`, line 1419): without a dash it is positional.
+    is_option = bool(texts) and texts[0].startswith("-")
     nargs = named.get("nargs")
     if isinstance(nargs, Symbol):
         # ``nargs=argparse.REMAINDER``: the constants of argparse are texts (lines 96-102).
@@ -57,8 +57,8 @@ def read_argument(parser: Parser, asked: Asked, prefixes: str) -> Read | Unread 
     dest = named.get("dest")
     if not isinstance(dest, str):
         # `_get_optional_kwargs` (line 1560): the first long flag names the destination, dashes become underscores.
-        long = next((flag for flag in texts if len(flag) > 1 and flag[1] in prefixes), texts[0])
-        dest = long.lstrip(prefixes).replace("-", "_") if is_option else texts[0]
+        long = next((flag for flag in texts if flag.startswith("--")), texts[0])
+        dest = long.lstrip("-").replace("-", "_") if is_option else texts[0]
     argument = Argument(dest, tuple(texts) if is_option else (), group=asked.group)
     if action in _SWITCHES:
         return _read_switch(parser, argument, action, named)
@@ -77,9 +77,11 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
         return "its action is computed"
     if not asked.is_certain:
         return "whether it is there depends on a condition"
-    if not texts or not isinstance(nargs, str | int | None):
+    if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
     # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337).
+    if nargs in ("...", "A..."):
+        return "it takes all words that are left"
     if isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES:
         return f"it is declared with {nargs} values"
     # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its letters.
@@ -158,14 +160,12 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
             takes = "optional" if argument.flags else "value"
         case "*" | "+":
             takes, least = "values", int(nargs == "+")
-        case "..." | "A...":
-            takes = "rest"
         case int():
             takes, length, least = "values", nargs, nargs
     default = _default(parser, argument.name, named, None)
     # The destination holds a list, so its default must be one. What is given is added to that of a list that grows
     # (`_AppendAction`, line 1016), so it cannot be said by saying it again.
-    is_list = takes in ("values", "rest")
+    is_list = takes == "values"
     known = ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
     required = named.get("required") is True
     if not argument.flags:

@@ -22,17 +22,14 @@ _HANDLERS = ("func", "handler", "fn", "run", "callback")
 
 def read_parser(parser: Parser, *, description: str = "") -> Command:
     """Return the command that *parser* declares, with its commands below it."""
-    prefixes = parser.named.get("prefix_chars", "-")
-    # ``prefix_chars="+/"``: values that look like flags are recognised by these (`_parse_optional`, line 2229).
-    prefixes = prefixes if isinstance(prefixes, str) and prefixes else "-"
     own = first_paragraph(parser.named.get("description")) or first_paragraph(parser.named.get("help"))
-    command = Command("argparse", own or description, prefixes=prefixes)
-    # A word that starts with one is replaced by the lines of a file (`_read_args_from_files`, line 2163).
-    files = parser.named.get("fromfile_prefix_chars")
-    command.files = files if isinstance(files, str) else ""
+    command = Command("argparse", own or description)
+    # ``prefix_chars="+/"``, and words that name files with more words: what a value may be depends on them.
+    if {"prefix_chars", "fromfile_prefix_chars"} & parser.named.keys():
+        command.unread.append(Unread("arguments", "its flags start in its own way", is_needed=True))
     reads: list[Read] = []
     for asked in parser.asked:
-        found = read_argument(parser, asked, prefixes)
+        found = read_argument(parser, asked)
         if isinstance(found, Unread):
             command.unread.append(found)
         elif found is not None:
@@ -101,12 +98,6 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
         known = True if yes.description.endswith(NO_EFFECT) else ABSENT
         text = yes.description.removesuffix(NO_EFFECT).strip() or no.description
         return [replace(yes, name=dest, off_flag=long_flag(no), default=known, description=text, group=None)]
-    constants = [read.const for read in group]
-    # ``--json``/``--yaml`` with ``dest="format"``: each flag stores its own constant.
-    are_switches = all(action in ("store_const", "store_true", "store_false") for action in actions)
-    are_distinct = len({repr(const) for const in constants}) == len(constants)
-    if are_switches and are_distinct and all(isinstance(const, str | int | float) for const in constants):
-        return [_one_of(dest, group)]
     named = [replace(read.argument, name=_name(read, dest, always=True)) for read in group]
     # These add to the destination instead of replacing it, so several may be given.
     if any(action in ("append", "append_const", "extend", "count") for action in actions):
@@ -115,21 +106,6 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     if all(each.group is None and not each.required and each.flags for each in named):
         return [replace(each, group=-1 - number) for each in named]
     return named
-
-
-def _one_of(dest: str, group: list[Read]) -> Argument:
-    arguments = [read.argument for read in group]
-    texts = [f"{read.const}: {read.argument.description}" for read in group]
-    described = "; ".join(texts) if any(each.description for each in arguments) else ""
-    own_group = arguments[0].group if len({each.group for each in arguments}) > 1 else None
-    return Argument(
-        dest,
-        takes="one_of",
-        description=described,
-        choices=tuple((read.const, long_flag(read.argument)) for read in group),
-        required=any(each.required for each in arguments),
-        group=own_group,
-    )
 
 
 def _name(read: Read, dest: str, *, always: bool = False) -> str:
@@ -144,9 +120,9 @@ def _in_reach(arguments: list[Argument], command: Command) -> list[Argument]:
     kept: list[Argument] = []
     open_list = ""
     for argument in arguments:
-        if not argument.flags and argument.takes != "one_of":
+        if not argument.flags:
             # `_match_arguments_partial` (line 2213) matches positionals as one greedy regular expression.
-            is_open = argument.takes == "rest" or (argument.takes == "values" and argument.length is None)
+            is_open = argument.takes == "values" and argument.length is None
             if open_list and (is_open or not argument.required):
                 if argument.required or argument.least:
                     command.unread.append(Unread(argument.name, f"it cannot be distinguished from {open_list}"))
@@ -172,6 +148,6 @@ def _read_commands(parser: Parser, command: Command) -> None:
     command.commands = {word: read_parser(below) for word, below in parser.commands.items()}
     # The subparsers action is a positional with ``nargs="A..."``: an open list before it takes its word.
     for argument in list(command.arguments):
-        if not argument.flags and argument.length is None and argument.takes in ("values", "rest"):
+        if not argument.flags and argument.length is None and argument.takes == "values":
             command.unread.append(Unread(argument.name, "it would swallow the command"))
             command.arguments.remove(argument)

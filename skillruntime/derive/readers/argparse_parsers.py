@@ -149,6 +149,7 @@ class _Reader:
         self.placed: set[int] = set()
         self.conditions = 0
         self.steps = 0
+        self.returns = 0
         self.reading: list[_Function] = []
 
     def step(self) -> None:
@@ -160,10 +161,10 @@ class _Reader:
         conditions = self.conditions
         for statement in body:
             self.step()
+            returns = self.returns
             self.statement(statement, names)
             # ``if os.path.exists("f"): return``: whether what follows is reached depends on it.
-            if isinstance(statement, ast.If) and any(isinstance(each, ast.Return) for each in own_nodes(statement)):
-                self.conditions += 1
+            self.conditions += isinstance(statement, ast.If) and self.returns > returns
         self.conditions = conditions
 
     def under_condition(self, body: list[ast.stmt], names: _Names) -> None:
@@ -201,8 +202,9 @@ class _Reader:
                 self.assign(targets, value, names)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.assign([target], value, names)
-            case ast.Return(value=ast.expr() as value):
-                known = self.value(value, names)
+            case ast.Return(value=value):
+                self.returns += 1
+                known = self.value(value, names) if value is not None else None
                 if names.function is not None and known is not None:
                     names.function.returned = known
             case _:
@@ -229,7 +231,7 @@ class _Reader:
             if values is UNKNOWN or len(values) != len(targets):
                 values = [UNKNOWN] * len(targets)
             known = dict(zip(targets, values, strict=True))
-            self.statements(node.body, replace(names, scope=replace(scope, known=known)))
+            self.statements(node.body, replace(names, scope=scope.again(known)))
 
     def assign(self, targets: list[ast.expr], value: ast.expr, names: _Names) -> None:
         made = self.value(value, names)
@@ -267,7 +269,7 @@ class _Reader:
                 receiver = None if found else self.value(owner, names)
                 # ``add = parser.add_argument``, ``parser._actions``: they may be used to change its arguments.
                 if isinstance(receiver, _Handle) and name in (*_INSIDE, *_ADDERS):
-                    receiver.parser.report(f"{name} may add some", node.lineno, is_needed=name in _ADDERS)
+                    receiver.parser.report(f"{name} may add some", node.lineno, is_needed=True)
                 return found
             case ast.Call():
                 self.step()
@@ -305,10 +307,11 @@ class _Reader:
         if function in self.reading or (function.was_read and not has_parser):
             return function.returned
         function.was_read = True
-        # What an earlier run found out about the names of the function may not hold for this one.
-        scope = replace(function.scope, known=known or {})
+        scope = function.scope.again(known or {})
         self.reading.append(function)
+        returns = self.returns
         self.statements(function.node.body, _Names(scope, objects, function.names, function=function))
+        self.returns = returns
         self.reading.pop()
         return function.returned
 

@@ -48,7 +48,7 @@ def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
         # Which of its choices the call has is open.
         if each.required:
             values[each.name] = UNDECIDED if "enum" in each.value.schema else GIVEN
-        elif each.name in one_of | filled or each.takes == "one_of" or command.exclusive.get(each.group or 0):
+        elif (each.group is not None and command.exclusive.get(each.group)) or each.name in one_of | filled:
             values[each.name] = UNDECIDED
         elif each.default is not ABSENT:
             values[each.name] = each.default
@@ -76,21 +76,36 @@ def refuse(
 def _refuse(
     command: Command, tests: list[Test], shown: str, filled: set[str], outer: Mapping[str, Any], line: int | None
 ) -> None:
-    used = set().union(*map(names_in, tests))
+    # A test of something else, where an argument only decides whether it is reached, is about the script's work.
     values = {**outer, **least_call(command, filled)}
-    if not used - {"/"} or any(_holds(test, values) is False for test in tests):
+    if not names_in(tests[-1]) - {"/"} or any(_holds(test, values) is False for test in tests):
         return
+    demanded = _demanded(command, tests, values)
     free = {each.name for each in command.arguments if not each.required and not each.has_hidden_default} - filled
-    missing = [_missing(test, True) for test in tests]
-    names = set().union(*(each for each in missing if each))
-    if all(missing) and names <= free:
-        _require(command, sorted(names))
+    if demanded and demanded <= free:
+        _require(command, sorted(demanded))
         return
     # A value of an enumeration has been checked already.
+    used = set().union(*map(names_in, tests))
     checked = {each.name for each in command.arguments if "enum" in each.value.schema}
     reason = f"the script ends if `{shown[:80]}`, which cannot be decided"
     if "/" not in used and not used <= checked and all(each.reason != reason for each in command.unread):
         command.unread.append(Unread(", ".join(sorted(used)), reason, line))
+
+
+def _demanded(command: Command, tests: list[Test], values: Mapping[str, Any]) -> set[str]:
+    """Return the arguments of which one makes the tests fail; none where something else decides that too."""
+    required = {each.name for each in command.arguments if each.required}
+    found: set[str] = set()
+    for test in tests:
+        # What holds of arguments that every call has asks for nothing more.
+        if _holds(test, values) is True and names_in(test) <= required:
+            continue
+        missing = _missing(test, True)
+        if not missing:
+            return set()
+        found |= missing
+    return found
 
 
 def _require(command: Command, names: list[str]) -> None:

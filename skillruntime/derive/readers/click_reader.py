@@ -180,28 +180,13 @@ def _to_command(made: _Made, description: str, depth: int) -> Command:
     )
     command = Command("click", first_paragraph((help_text or "").split("\f")[0].replace("\b", "")) or description)
     command.unread += made.unread
-    plain: set[str] = set()
-    for each in made.parameters:
-        found = _read_parameter(each, command)
-        if isinstance(found, Unread):
-            command.unread.append(found)
-        elif found is not None:
-            _add(command, found)
-            # A value may come from elsewhere: then its absence on the command line says nothing.
-            if not {"envvar", "callback", "prompt"} & each.named.keys() and each.named.get("default") in (None, False):
-                plain.add(found.name)
-            if found.required and refuses_values(each.named.get("callback")):
-                command.unread.append(Unread(found.shown, "its callback may refuse the value", each.node.lineno))
+    plain = _read_parameters(made, command)
     if made.function is not None and not made.is_group:
         names = {each.name for each in command.arguments}
         apply_checks(command, checks_of_function(made.function, names), names - plain)
     if made.is_group:
         command.chooser = "command"
-        command.chooser_required = made.named.get("invoke_without_command") is not True
-        # ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)`` refuses a call without a command.
-        if made.function is not None and "invoked_subcommand" in ast.unparse(made.function):
-            ends = [each for each in ast.walk(made.function) if isinstance(each, ast.If) and refuses(each.body)]
-            command.chooser_required |= any("invoked_subcommand" in ast.unparse(each.test) for each in ends)
+        command.chooser_required = made.named.get("invoke_without_command") is not True or _refuses_alone(made)
         for word, below in made.below.items() if depth < 20 else ():
             command.commands[word] = _to_command(below, "", depth + 1)
         if not command.commands:
@@ -210,13 +195,30 @@ def _to_command(made: _Made, description: str, depth: int) -> Command:
     return command
 
 
+def _read_parameters(made: _Made, command: Command) -> set[str]:
+    """Add the parameters of *made* to *command*; return those that have no value but from the command line."""
+    plain: set[str] = set()
+    for each in made.parameters:
+        found = _read_parameter(each, command)
+        if isinstance(found, Unread):
+            command.unread.append(found)
+        elif found is not None:
+            _add(command, found)
+            if not {"envvar", "callback", "prompt"} & each.named.keys() and each.named.get("default") in (None, False):
+                plain.add(found.name)
+            if found.required and refuses_values(each.named.get("callback")):
+                command.unread.append(Unread(found.shown, "its callback may refuse the value", each.node.lineno))
+    return plain
+
+
+def _refuses_alone(made: _Made) -> bool:
+    """Whether a group refuses a call without a command: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
+    nodes = ast.walk(made.function) if made.function is not None else ()
+    tests = [each.test for each in nodes if isinstance(each, ast.If) and refuses(each.body)]
+    return any("invoked_subcommand" in ast.unparse(each) for each in tests)
+
+
 def _add(command: Command, found: Argument) -> None:
-    """Add *found*; flags that store their own value under one name (``flag_value``) are one argument."""
-    for index, earlier in enumerate(command.arguments):
-        if earlier.name == found.name and earlier.takes == found.takes == "one_of":
-            text = "; ".join(each for each in (earlier.description, found.description) if each)
-            command.arguments[index] = replace(earlier, choices=(*earlier.choices, *found.choices), description=text)
-            return
     taken = {each.name for each in command.arguments}
     name = plain_name(found.name)
     while name in taken:
@@ -322,10 +324,9 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
 
 
 def _read_flag(argument: Argument, named: dict[str, Any], off: str | None, default: Any) -> Argument:
-    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter.
-    if "flag_value" in named and named["flag_value"] is not True:
-        constant = to_json(named["flag_value"])
-        return replace(argument, takes="one_of", choices=((constant, argument.flags[0]),), flags=(), default=ABSENT)
+    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter, and each is a switch here.
+    if named.get("flag_value", True) is not True:
+        return replace(argument, name=argument.flags[0], takes="nothing", default=ABSENT)
     known = default if isinstance(default, bool) and off else ABSENT
     return replace(argument, takes="nothing", off_flag=off, default=known)
 

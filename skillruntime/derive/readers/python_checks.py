@@ -52,13 +52,38 @@ class Check:
 
 
 @dataclass(slots=True)
+class _Names:
+    """What the names of a function, or of the module, hold: all that was parsed, or the value of one argument."""
+
+    holders: set[str] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
+
+    def given(self, node: ast.AST) -> str | None:
+        """Return the argument whose value *node* is."""
+        match node:
+            case ast.Name(id=name):
+                return self.values.get(name)
+            case ast.Attribute(value=owner, attr=name) if dotted(owner) in self.holders:
+                return name
+            # ``vars(parser.parse_args())``.
+            case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))) if dotted(owner) in self.holders:
+                return name
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_]) if dotted(owner) in self.holders:
+                # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
+                return str(getattr(name_, "value", "an argument"))
+        return None
+
+
+@dataclass(slots=True)
 class _Walk:
     """Walks statements in their order, with the conditions under which each is reached."""
 
-    given: _Given
-    functions: Mapping[str, Function] = field(default_factory=dict)
-    holders: set[str] = field(default_factory=set)
-    """Variables that hold what was parsed."""
+    functions: Mapping[str, Function]
+    names: _Names
+    filled: set[str] = field(default_factory=set)
+    """Arguments that the script assigns itself."""
+    parsing: set[str] = field(default_factory=set)
+    """Functions that give what was parsed."""
     inside: list[str] = field(default_factory=lambda: [""])
     walked: set[str] = field(default_factory=set)
 
@@ -78,6 +103,9 @@ class _Walk:
                     yield from self.body([*inner, *rest], before)
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     continue
+                case ast.Assign(targets=[target], value=value):
+                    yield from self.calls(each, before)
+                    self.assign(target, value)
                 case _:
                     yield from self.calls(each, before)
             if isinstance(each, ast.Return | ast.Raise):
@@ -86,85 +114,72 @@ class _Walk:
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of an ``if`` and its ``else``; *before* is extended by what holds behind it."""
         yield from self.calls(statement.test, before)
-        test = _to_test(statement.test, self.given)
+        test = _to_test(statement.test, self.names.given)
         for condition, body in ((test, statement.body), (("not", test), statement.orelse)):
-            if not body:
-                continue
-            if refuses(body, self.functions):
+            if body and refuses(body, self.functions):
                 yield Check([*before, condition], statement.test, self.inside[-1])
-            else:
+            elif body:
                 yield from self.body(body, [*before, condition])
         if _leaves(statement.body, self.functions):
             before.append(("not", test))
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        """Note what holds what was parsed, and what the script sets itself."""
+        calls = [each for each in [value, *own_nodes(value)] if isinstance(each, ast.Call)]
+        name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
+        if any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
+            self.names.holders.add(name)
+        elif isinstance(target, ast.Attribute) and (own := self.names.given(target)):
+            self.filled.add(own)
+        elif (own := self.names.given(value)) is not None:
+            self.names.values[name] = own
+        # ``query = args.query``, and something else later: it may be either.
+        elif name in self.names.values:
+            self.filled.add(self.names.values[name])
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
         for each in [node, *own_nodes(node)]:
             name = dotted(each.func) if isinstance(each, ast.Call) else ""
-            if not isinstance(each, ast.Call) or name not in self.functions or name in self.walked:
-                continue
-            parameters = [one.arg for one in self.functions[name].args.args]
-            pairs = [*zip(parameters, each.args, strict=False), *((one.arg, one.value) for one in each.keywords)]
-            self.holders |= {str(one) for one, value in pairs if dotted(value) in self.holders}
-            yield from self.function(name, before)
+            if isinstance(each, ast.Call) and name in self.functions and name not in self.walked:
+                parameters = [one.arg for one in self.functions[name].args.args]
+                pairs = [
+                    *zip(parameters, each.args, strict=False),
+                    *((str(one.arg), one.value) for one in each.keywords),
+                ]
+                holders = {parameter for parameter, value in pairs if dotted(value) in self.names.holders}
+                values = {parameter: own for parameter, value in pairs if (own := self.names.given(value))}
+                yield from self.function(name, _Names(holders, values), before)
 
-    def function(self, name: str, before: list[Test]) -> Iterator[Check]:
+    def function(self, name: str, names: _Names, before: list[Test]) -> Iterator[Check]:
         self.walked.add(name)
         # No script's author calls fifty functions from each other.
         if len(self.inside) < 50:
             self.inside.append(name)
+            outer, self.names = self.names, names
             yield from self.body(self.functions[name].body, before)
+            self.names = outer
             self.inside.pop()
 
 
 def checks_of_arguments(tree: ast.Module) -> tuple[list[Check], set[str]]:
     """Return the checks of what ``parse_args`` gave, and the names of arguments that the script itself assigns."""
-    nodes = list(ast.walk(tree))
-    functions = {each.name: each for each in nodes if isinstance(each, Function)}
-    parsing = {each.name for each in functions.values() if any(map(_is_parse, ast.walk(each)))}
-    assigned = [each for each in nodes if isinstance(each, ast.Assign) and len(each.targets) == 1]
-    holders: set[str] = set()
-    for each in assigned:
-        calls = [one for one in ast.walk(each.value) if isinstance(one, ast.Call)]
-        if any(_is_parse(one) or dotted(one.func) in parsing for one in calls):
-            target = each.targets[0]
-            holders.add(dotted(target.elts[0] if isinstance(target, ast.Tuple) else target))
-    stored = [each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
-    # ``query = args.query`` is the same value; where something else is assigned to ``query`` too, it may be that.
-    aliases = {dotted(each.targets[0]): each.value for each in assigned if isinstance(each.value, ast.Attribute)}
-
-    def given(node: ast.AST) -> str | None:
-        match node:
-            case ast.Attribute(value=owner, attr=name) if dotted(owner) in walk.holders:
-                return name
-            # ``vars(parser.parse_args())``.
-            case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))) if dotted(owner) in walk.holders:
-                return name
-            case ast.Name(id=alias) if alias in aliases:
-                return given(aliases[alias])
-            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_]) if dotted(owner) in walk.holders:
-                # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
-                return str(getattr(name_, "value", "an argument"))
-        return None
-
-    walk = _Walk(given, functions, holders - {""})
+    functions = {each.name: each for each in ast.walk(tree) if isinstance(each, Function)}
+    parsing = {name for name, each in functions.items() if any(map(_is_parse, own_nodes(each)))}
+    walk = _Walk(functions, _Names(), parsing=parsing)
     found = list(walk.body(tree.body, []))
     # A function that only a table, a class or another module calls: when is not known.
-    walk.holders |= {
-        each.arg for one in functions.values() for each in one.args.args if each.arg in ("args", "options")
-    }
-    for name in functions:
-        if name not in walk.walked:
-            found += walk.function(name, [ANYTHING])
-    filled = {each.targets[0].attr for each in assigned if isinstance(each.targets[0], ast.Attribute)}
-    filled |= {value.attr for name, value in aliases.items() if stored.count(name) > 1}
-    return found[:CHECKS_LIMIT], filled
+    for name, function in functions.items():
+        held = {each.arg for each in function.args.args if each.arg in ("args", "options", "opts", "ns")}
+        if name not in walk.walked and (held or name in parsing):
+            found += walk.function(name, _Names(held), [ANYTHING] if name not in parsing else [])
+    return found[:CHECKS_LIMIT], walk.filled
 
 
 def checks_of_function(function: Function, names: set[str]) -> list[Check]:
     """Return the checks of a function of click or typer, whose parameters *names* are the arguments."""
     stored = {each.id for each in own_nodes(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    walk = _Walk(lambda node: node.id if isinstance(node, ast.Name) and node.id in names - stored else None)
+    walk = _Walk({}, _Names(values={each: each for each in names - stored}))
     return list(walk.body(function.body, []))[:CHECKS_LIMIT]
 
 
@@ -178,22 +193,26 @@ def apply_checks(
     outer = outer or {}
     below = list(command.all_commands())
     handlers = {each.handler for each in below} - {command.handler, ""}
-    own = {each.name for each in command.arguments}
-    elsewhere = {argument.name for each in below for argument in each.arguments} - own
     for check in checks:
-        # Such a function is called for its command alone, under no other condition.
-        is_own = bool(command.handler) and check.function == command.handler
-        tests = check.tests[1:] if is_own and check.tests[0] is ANYTHING else check.tests
-        used = set().union(*map(names_in, tests))
-        # What another command's arguments say refuses no call of this one; the outer ones' were looked at there.
-        is_outer = bool(outer) and used <= outer.keys() and not any(isinstance(outer[each], str) for each in used)
-        if check.function in handlers or used & elsewhere or command.chooser in used or (is_outer and not used & own):
-            continue
-        refuse(command, tests, ast.unparse(check.shown), filled=filled, outer=outer, line=check.shown.lineno)
+        if check.function not in handlers and _is_about(check, command, outer, below):
+            # Such a function is called for its command alone, under no other condition.
+            is_own = bool(command.handler) and check.function == command.handler
+            tests = check.tests[1:] if is_own and check.tests[0] is ANYTHING else check.tests
+            refuse(command, tests, ast.unparse(check.shown), filled=filled, outer=outer, line=check.shown.lineno)
     values = {**outer, **least_call(command, filled)}
     for word, inner in command.commands.items():
         others = [each for each in checks if each.function not in handlers or each.function == inner.handler]
         apply_checks(inner, others, filled, {**values, command.chooser: word})
+
+
+def _is_about(check: Check, command: Command, outer: Mapping[str, object], below: list[Command]) -> bool:
+    """Whether *check* is to be looked at for *command*, and not for one below or above it."""
+    own = {each.name for each in command.arguments}
+    used = set().union(*map(names_in, check.tests))
+    if command.chooser in used or used & ({argument.name for each in below for argument in each.arguments} - own):
+        return False
+    # A test of what the outer command has was looked at there, but for one of the word that chose this one.
+    return bool(used & own) or not outer or any(isinstance(outer.get(each, ""), str) for each in used)
 
 
 def _is_parse(node: ast.AST) -> bool:
@@ -211,24 +230,26 @@ def refuses(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
         if name in ("print_help", "print_usage", "fail") or (name == "error" and owner and "log" not in owner.lower()):
             return True
     last = body[-1]
+    if isinstance(last, ast.Return):
+        return _returns_error(last, len(body) - 1, [dotted(each).rpartition(".")[2] for each in calls])
     call = last.value if isinstance(last, ast.Expr) else last.exc if isinstance(last, ast.Raise) else None
-    if isinstance(call, ast.Call):
-        name = dotted(call.func).rpartition(".")[2]
-        # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
-        if name in _EXITS:
-            status = [*call.args, *(each.value for each in call.keywords)][:1]
-            return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
-        ends = functions.get(name)
-        return name in _ERRORS or (ends is not None and refuses(ends.body))
-    if not isinstance(last, ast.Return):
+    if not isinstance(call, ast.Call):
         return False
+    name = dotted(call.func).rpartition(".")[2]
+    # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
+    if name in _EXITS:
+        status = [*call.args, *(each.value for each in call.keywords)][:1]
+        return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
+    return name in _ERRORS or (name in functions and refuses(functions[name].body))
+
+
+def _returns_error(last: ast.Return, before: int, called: list[str]) -> bool:
+    status = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
     # ``print("--input is required"); return``.
-    status_ = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
-    if status_ is None:
-        printed = [dotted(each).rpartition(".")[2] in _OUTPUT for each in calls]
-        return bool(printed) and all(printed) and len(printed) == len(body) - 1
+    if status is None:
+        return before > 0 and len(called) == before and set(called) <= set(_OUTPUT)
     # ``sys.exit(main())``: what ``main`` returns is the status.
-    return type(status_) is int and status_ != 0
+    return type(status) is int and status != 0
 
 
 def _leaves(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:

@@ -48,9 +48,8 @@ def read_python(text: str) -> Reading | None:
 
 def _read_undeclared(tree: ast.Module, text: str, modules: dict[str, str]) -> Reading | None:
     nodes = list(own_nodes(tree))
-    functions = {each.name for each in tree.body if isinstance(each, Function)}
-    calls = [each.func for each in nodes if isinstance(each, ast.Call)]
-    is_program = "__main__" in text or any(dotted(each) in functions for each in calls)
+    calls = {dotted(each.func) for each in nodes if isinstance(each, ast.Call)}
+    is_program = "__main__" in text or any(isinstance(each, Function) and each.name in calls for each in tree.body)
     # A module that only defines things uses the words in functions that others call.
     uses_words = any(isinstance(each, ast.Attribute) and each.attr == "argv" for each in nodes)
     if uses_words or (is_program and re.search(r"\bargv\b", text)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = [
@@ -69,28 +69,40 @@ class Enumeration:
 
 @dataclass(slots=True)
 class Scope:
-    """The names of a module, a function or a class: what is assigned to each, or a value that is known."""
+    """The names of a module, a function, a class or a loop: what is assigned to each, or a value that is known."""
 
     parent: Scope | None = None
+    known: dict[str, Any] = field(default_factory=dict)
+    node: ast.AST | None = None
+    """Where the names are; it is looked at when the first of them is asked for."""
     written: dict[str, list[ast.AST]] = field(default_factory=dict)
     stored: dict[str, int] = field(default_factory=dict)
     """How often each name is assigned, in any way."""
-    known: dict[str, Any] = field(default_factory=dict)
     imported: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    """Names of what may have been changed where it is: a list that grows is not the list that was written down."""
+    """Names of what the module may change where it is: a list that grows is not the list that was written down."""
 
     @classmethod
     def of(cls, node: ast.AST, parent: Scope | None) -> Scope:
-        """Return the scope of *node*, a module, a function, a class or a loop."""
-        scope = cls(parent)
-        if isinstance(node, ast.Module):
-            scope.known["__doc__"] = ast.get_docstring(node, clean=False)
-        # A function's parameters are among the nodes of its arguments.
-        for each in own_nodes(node):
-            scope._note(each)
-        scope.changed = {name for each in ast.walk(node) for name in _changed(each)}
-        return scope
+        """Return the scope of *node*."""
+        known = {"__doc__": ast.get_docstring(node, clean=False)} if isinstance(node, ast.Module) else {}
+        return cls(parent, known, node)
+
+    def again(self, known: dict[str, Any]) -> Scope:
+        """Return the same scope with other values: what was found out for one call may not hold for another."""
+        self._look()
+        return replace(self, known=known)
+
+    def _look(self) -> None:
+        if self.node is not None:
+            for each in own_nodes(self.node):
+                self._note(each)
+            if self.parent is None:
+                self.changed = {name for each in ast.walk(self.node) for name in _changed(each)}
+            else:
+                self.parent._look()
+                self.changed = self.parent.changed
+            self.node = None
 
     def _note(self, node: ast.AST) -> None:
         match node:
@@ -116,6 +128,7 @@ class Scope:
         while scope is not None:
             if name in scope.known:
                 return scope.known[name]
+            scope._look()
             if name in scope.written or name in scope.stored:
                 return scope._read(name, depth + 1)
             if name in scope.imported:
@@ -218,9 +231,9 @@ def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
         # ``class Parser(argparse.ArgumentParser)``.
         return Symbol(names[0]) if len(names) == 1 and names[0].startswith("argparse.") else UNKNOWN
     is_text = "enum.StrEnum" in names or "builtins.str" in names
-    named = [each for each in node.body if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)]
+    assigned = [each for each in node.body if isinstance(each, ast.Assign)]
     return Enumeration(
-        tuple(Member(ast.unparse(each.targets[0]), evaluate(each.value, scope, depth), is_text) for each in named)
+        tuple(Member(dotted(each.targets[0]), evaluate(each.value, scope, depth), is_text) for each in assigned)
     )
 
 
@@ -286,11 +299,10 @@ def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
 
 def _subscript(node: ast.Subscript, scope: Scope, depth: int) -> Any:
     value, key = evaluate(node.value, scope, depth), evaluate(node.slice, scope, depth)
-    if not isinstance(value, list | tuple | dict):
-        return UNKNOWN
-    container: Any = value
     try:
-        return container[key]
+        if isinstance(value, dict) and isinstance(key, str | int):
+            return value[key]
+        return value[key] if isinstance(value, list | tuple) and isinstance(key, int) else UNKNOWN
     except (KeyError, IndexError, TypeError):
         return UNKNOWN
 
@@ -301,7 +313,7 @@ def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: S
     items = items_of(evaluate(loop.iter, scope, depth))
     if len(node.generators) > 1 or loop.ifs or items is UNKNOWN or not isinstance(loop.target, ast.Name):
         return UNKNOWN
-    return [evaluate(node.elt, Scope(scope, known={loop.target.id: item}), depth) for item in items]
+    return [evaluate(node.elt, Scope(scope, {loop.target.id: item}), depth) for item in items]
 
 
 def _call(node: ast.Call, scope: Scope, depth: int) -> Any:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from skillruntime.derive.command import Command
-from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test
+from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, refuse
 from skillruntime.derive.readers.shell_syntax import Statement, below
 
-__all__ = ["ShellChecks", "count_words", "resolved"]
+__all__ = ["ShellChecks"]
 
 CHECKS_LIMIT = 100
 CONDITIONS_LIMIT = 20
@@ -32,7 +32,6 @@ _OPERATORS = {
     "==": "==",
     "!=": "!=",
 }
-_OUTPUT = ("echo", "printf", "cat", "log", "error", "err", "warn")
 _TRUE: Test = ("compare", "==", ("value", 0), ("value", 0))
 
 
@@ -93,31 +92,24 @@ class ShellChecks:
     def _body(self, body: list[Statement], tests: list[Test], shown: list[Statement]) -> None:
         inner = body[0].parts[0] if len(body) == 1 and body[0].kind == "group" else body
         if self._refuses(inner):
-            words = next((" ".join(each.words) for each in below(shown) if each.words), "a condition")
-            self.found.append((tests, words))
+            self.found.append((tests, next((" ".join(each.words) for each in below(shown) if each.words), "")))
         else:
             self._walk(inner, tests)
 
     def _simple(self, statement: Statement, before: list[Test]) -> None:
         for word in statement.words:
             # ``: "${NAME:?}"`` ends the script where the value is empty (POSIX, 2.6.2 parameter expansion).
-            self.found += [
-                ([*before, ("not", ("given", self._absolute(name)))], word) for name in _DEMANDED.findall(word)
-            ]
+            for name in _DEMANDED.findall(word):
+                self.found.append(([*before, ("not", ("given", self._absolute(name)))], word))
             name, is_assigned, value = word.partition("=")
-            own = f"${{{name}:" in value or value in ("", '""')
-            if (
-                is_assigned
-                and name.isidentifier()
-                and (before or self.inside or ("$" in value and not _REFERENCE.fullmatch(value)))
-            ):
-                self.filled |= set() if own and value in ("", '""') else {name}
+            is_computed = bool(before or self.inside) or ("$" in value and not _REFERENCE.fullmatch(value))
+            if is_assigned and name.isidentifier() and is_computed and value not in ("", '""'):
+                self.filled.add(name)
         if statement.name == "read":
             self.filled.update(statement.words[1:])
-        name = statement.name
-        if name in self.functions and name not in self.inside and len(self.inside) < 8:
-            self.inside.append(name)
-            self._walk(self.functions[name], before)
+        if statement.name in self.functions and statement.name not in self.inside and len(self.inside) < 8:
+            self.inside.append(statement.name)
+            self._walk(self.functions[statement.name], before)
             self.inside.pop()
 
     def _refuses(self, body: list[Statement]) -> bool:
@@ -128,25 +120,33 @@ class ShellChecks:
             shows_usage |= _USAGE.fullmatch(name) is not None
             if name in ("exit", "return"):
                 return each.words[1:2] not in (("0",), ()) or shows_usage
-            if name in self.functions and name not in self.inside:
-                exits = [one for one in self.functions[name] if one.name == "exit"]
-                if exits and (shows_usage or exits[-1].words[1:] not in ((), ("0",))):
-                    return True
-            elif shows_usage:
+            inner = self.functions.get(name, []) if name not in self.inside else []
+            exits = [one.words[1:] for one in inner if one.name == "exit"]
+            if exits and (shows_usage or exits[-1] not in ((), ("0",))):
+                return True
+            if shows_usage and name not in self.functions:
                 return True
         return False
 
     def _absolute(self, name: str) -> str:
-        if not name.isdigit():
-            return name
         # In a function the numbers are those of its own words.
-        return "" if self.inside else str(int(name) + self.shifted)
+        return name if not name.isdigit() else "" if self.inside else str(int(name) + self.shifted)
+
+    def _reference(self, word: str) -> str:
+        match = _REFERENCE.fullmatch(word)
+        return self._absolute(match[1] or match[2]) if match else ""
+
+    def _used(self, text: str) -> Test:
+        return ("unknown", frozenset(self._absolute(each) for each in _USED.findall(text)) - {""})
+
+    def _count(self, operator: str, number: str) -> Test:
+        return ("count", operator, int(number) + self.shifted, self.counts_all)
 
     def _pattern(self, word: str, patterns: tuple[str, ...]) -> Test:
         name = self._reference(word)
         plain = [each.strip("\"'") for each in patterns]
         if name == "#":
-            return ("count", "==", int(plain[0]), self.counts_all) if plain[0].isdigit() else MACHINE
+            return self._count("==", plain[0]) if plain[0].isdigit() else MACHINE
         if name and not any(re.search(r"[*?\[]", each) for each in plain):
             return ("or", [self._equal(name, each) for each in plain])
         return ("unknown", frozenset({name} if name else set()))
@@ -164,29 +164,20 @@ class ShellChecks:
             case "group" if statement.parts[0]:
                 return self._test(statement.parts[0][-1])
             case "pipe" if "'grep'" in repr(statement):
-                return ("unknown", self._used(repr(statement)))
+                return self._used(repr(statement))
             case "simple" if words and words[0].startswith("[["):
                 return self._bracketed(_WORDS.findall(words[0][2:-2]))
             case "simple" if words and words[0].startswith("(("):
                 match = _NUMBER.fullmatch(words[0])
-                used = frozenset(map(self._absolute, re.findall(r"[A-Za-z_]\w*+|(?<=\$)\d", words[0]))) - {""}
-                return self._count(match[1], match[2]) if match else ("unknown", used)
+                # Variables need no sign in arithmetic.
+                shown = re.sub(r"(?<![\w$])(?=[A-Za-z_])", "$", words[0])
+                return self._count(match[1], match[2]) if match else self._used(shown)
             case "simple" if words[:1] in (["["], ["test"]):
                 return self._bracketed(words[1:-1] if words[0] == "[" else words[1:])
-            case "simple" if statement.name in _OUTPUT:
+            case "simple" if statement.name in ("echo", "printf", "cat", "log", "error", "err", "warn"):
                 return _TRUE
         # Whether a program succeeds is not a demand on the command line.
         return MACHINE
-
-    def _count(self, operator: str, number: str) -> Test:
-        return ("count", operator, int(number) + self.shifted, self.counts_all)
-
-    def _used(self, text: str) -> frozenset[str]:
-        return frozenset(self._absolute(each) for each in _USED.findall(text)) - {""}
-
-    def _reference(self, word: str) -> str:
-        match = _REFERENCE.fullmatch(word)
-        return self._absolute(match[1] or match[2]) if match else ""
 
     def _bracketed(self, words: list[str]) -> Test:
         for joint, kind in (("||", "or"), ("-o", "or"), ("&&", "and"), ("-a", "and")):
@@ -202,7 +193,6 @@ class ShellChecks:
             case ["-z" | "-n" as flag, _] if names[1]:
                 self.tested.add(names[1])
                 return ("given", names[1]) if flag == "-n" else ("not", ("given", names[1]))
-            # A file that is not named is not there; whether another one is, the machine knows.
             case [flag, _] if names[1] and re.fullmatch(r"-[edfrsxwLhpS]", flag):
                 return ("file", names[1])
             case [_, operator, number] if names[0] == "#" and operator in _OPERATORS and number.strip("\"'").isdigit():
@@ -212,7 +202,7 @@ class ShellChecks:
             ):
                 test = self._equal(names[0], literal.strip("\"'"))
                 return ("not", test) if operator == "!=" else test
-        return ("unknown", self._used(" ".join(words)))
+        return self._used(" ".join(words))
 
     @property
     def least(self) -> int:
@@ -225,19 +215,22 @@ class ShellChecks:
             if len(tests) == 1:
                 yield from _demanded(tests[0], True)
 
+    def apply(self, command: Command, held: Mapping[str, str]) -> None:
+        """Require in *command* what the checks demand; *held* names the argument that each variable holds."""
+        filled = {held.get(each, each) for each in self.filled}
+        names = [each.name for each in command.arguments]
+        for tests, shown in self.found:
+            least = [(each, max(each.least, int(each.required))) for each in command.arguments]
+            counts = {
+                "$#": sum(count * (2 if each.flags else 1) for each, count in least),
+                "$# left": sum(count for each, count in least if not each.flags),
+            }
+            plain = [_resolved(each, held, names, True) for each in tests]
+            refuse(command, plain, shown, filled=filled, outer=counts)
 
-def count_words(command: Command) -> dict[str, int]:
-    """Return how many words the least call of *command* has, as ``$#``, and how many beside the options."""
-    words = places = 0
-    for each in command.arguments:
-        least = max(each.least, int(each.required))
-        words += least * (2 if each.flags else 1)
-        places += 0 if each.flags else least
-    return {"$#": words, "$# left": places}
 
-
-def resolved(test: Test, held: Mapping[str, str], names: list[str], *, holds: bool = True) -> Test:
-    """Return *test* in terms of the arguments *names*; *held* names that of each variable."""
+def _resolved(test: Test, held: Mapping[str, str], names: list[str], holds: bool) -> Test:
+    """Return *test* in terms of the arguments *names*."""
     match test:
         case ("given" | "name" as kind, name):
             return (kind, held.get(name, "/"))
@@ -247,11 +240,11 @@ def resolved(test: Test, held: Mapping[str, str], names: list[str], *, holds: bo
         case ("unknown", used):
             return ("unknown", frozenset(held[each] for each in used if each in held) | (used & {"/"}))
         case ("not", inner):
-            return ("not", resolved(inner, held, names, holds=not holds))
+            return ("not", _resolved(inner, held, names, not holds))
         case ("and" | "or" as kind, tests):
-            return (kind, [resolved(each, held, names, holds=holds) for each in tests])
+            return (kind, [_resolved(each, held, names, holds) for each in tests])
         case ("compare", how, one, other):
-            return ("compare", how, resolved(one, held, names), other)
+            return ("compare", how, _resolved(one, held, names, holds), other)
         case ("count", operator, number, counts_all):
             # ``[ $# -eq 0 ] && usage`` of a script with options: any of them will do.
             if counts_all and names and (operator, number) in (("==", 0), ("<", 1), ("<=", 0)):
@@ -267,12 +260,16 @@ def _least(test: Test, is_refused: bool) -> int:
             return _least(inner, not is_refused)
         case ("or" | "and" as kind, tests) if (kind == "or") is is_refused:
             return max(_least(each, is_refused) for each in tests)
-        case ("count", operator, number, _):
-            if (operator in ("<", "!=") and is_refused) or (operator in ("==", ">=") and not is_refused):
-                return int(number)
-            if (operator == "<=" and is_refused) or (operator == ">" and not is_refused):
-                return int(number) + 1
-            return int(number == 0 and (operator == "==") is is_refused)
+        case ("count", "<" | "!=", number, _) if is_refused:
+            return int(number)
+        case ("count", "==" | ">=", number, _) if not is_refused:
+            return int(number)
+        case ("count", "<=", number, _) if is_refused:
+            return int(number) + 1
+        case ("count", ">", number, _) if not is_refused:
+            return int(number) + 1
+        case ("count", "==" | "!=" as operator, 0, _) if (operator == "==") is is_refused:
+            return 1
     return 0
 
 

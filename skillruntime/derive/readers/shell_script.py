@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.readers.checks import refuse
-from skillruntime.derive.readers.shell_checks import ShellChecks, count_words, resolved
+from skillruntime.derive.readers.shell_checks import ShellChecks
 from skillruntime.derive.readers.shell_syntax import NotShellError, Statement, below, parse_shell
 from skillruntime.derive.readers.usage import find_usages, read_usage
 from skillruntime.derive.text_fields import plain_name
@@ -22,19 +21,20 @@ __all__ = ["NotPlainError", "read_shell"]
 LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
-_PLACE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]{0,400})|([^}]{0,400}))\}|([1-9]))")
+_PLACE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]{0,400})|[^}]{0,400})\}|([1-9]))")
 _ALL = re.compile(r"\$(?:\{[@*][^}]{0,400}\}|[@*])")
 _VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?::?-[^}$]{0,80})?\}|(\w+))\"?")
 _LITERAL = re.compile(r"(['\"]?)([^$`\\'\"()]++)\1")
 _SET = re.compile(r"(?:^|[\s;])(\w+)\+?=")
-_TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'[^']*+'", re.DOTALL)
+_TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
+_ONLY_ASKS = re.compile(r"-[zn] \"?\$\{?2|\$#|\$\{?2[^}\n]{0,9}\}?\"? ==? \"?'?-")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _DECLARES = ("local", "readonly", "declare", "export", "typeset", "-r", "-a", "-x", "-i")
 _PRINTS = ("echo", "printf", "log", "info", "warn", "logger", ":")
+_EACH = (("in", '"$@"'), ("in", "$@"), ())
 _HELP = ("-h", "--help", "help", "-V", "--version", "version", "-?", "\\?")
 _ENDS = re.compile(r"\b(?:exit|return|break|die|fail|abort|error)\b|usage|help")
-_UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 
 
 class NotPlainError(ValueError):
@@ -46,23 +46,22 @@ class NotPlainError(ValueError):
 
 @dataclass(slots=True)
 class _Place:
-    """What the script says of one word by its number."""
+    """What the script says of one word by its number; ``is_list`` takes the words that are left."""
 
     name: str = ""
     default: str | None = None
     is_optional: bool = False
     is_needed: bool = False
+    is_list: bool = False
     choices: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _Words:
-    """What is known of the words: options, places, and a list of the words that are left."""
+    """What is known of the words: options, and places by their number."""
 
     command: Command = field(default_factory=lambda: Command("words"))
     places: dict[int, _Place] = field(default_factory=dict)
-    rest: Argument | None = None
-    rest_after: int = 0
     shifted: int = 0
     held: dict[str, str] = field(default_factory=dict)
     """The argument that a variable holds; a place is ``#`` and its number."""
@@ -71,19 +70,12 @@ class _Words:
     doubted: set[str] = field(default_factory=set)
     """Options whose value the script may refuse where it takes it."""
 
-    def hold(self, source: str, name: str) -> None:
-        """Note the variables that *source* sets from the argument *name*."""
-        self.held |= dict.fromkeys(_SET.findall(source), name)
-
-    def take_rest(self, variable: str, *, is_list: bool) -> None:
-        """Let *variable* take the words that are left."""
-        if self.rest is not None:
+    def take_rest(self, variable: str, number: int) -> None:
+        """Let *variable* take the words that are left from *number* on."""
+        if any(each.is_list for each in self.places.values()):
             raise NotPlainError
-        self.rest, self.rest_after = (
-            Argument(variable.lower().strip("_"), takes="values" if is_list else "value"),
-            self.shifted,
-        )
-        self.held[variable] = self.rest.name
+        self.places[number] = _Place(variable.lower().strip("_"), is_list=True)
+        self.held[variable] = f"#{number}"
 
 
 def read_shell(text: str) -> Reading:
@@ -103,33 +95,31 @@ def read_shell(text: str) -> Reading:
     for statement in _main_body(statements, functions):
         _read_statement(statement, words, checks)
     _add_places(words, checks, text)
-    command = words.command
-    for index, each in enumerate(command.arguments):
-        known = next(
-            (words.defaults[name] for name, held in words.held.items() if held == each.name and name in words.defaults),
-            "",
-        )
-        # The last assignment before the loop is what the script uses without the flag.
-        if known and each.flags and each.takes == "value" and not each.repeat:
-            command.arguments[index] = replace(each, default=known)
-    filled = {words.held.get(each, each) for each in checks.filled}
-    names = [each.name for each in command.arguments]
-    for tests, shown in checks.found:
-        plain = [resolved(each, words.held, names) for each in tests]
-        refuse(command, plain, shown, filled=filled, outer=count_words(command))
-    for each in command.arguments:
-        if each.name in words.doubted and each.required:
-            command.unread.append(Unread(each.name, "the script may refuse its value"))
-    return Reading(command, "shell", "low")
+    arguments = words.command.arguments
+    # The last assignment before the loop is what the script uses without the flag.
+    for variable, name in words.held.items():
+        for index, each in enumerate(arguments):
+            if (
+                each.name == name
+                and each.flags
+                and each.takes == "value"
+                and not each.repeat
+                and words.defaults.get(variable)
+            ):
+                arguments[index] = replace(each, default=words.defaults[variable])
+    checks.apply(words.command, words.held)
+    doubted = [each.name for each in arguments if each.name in words.doubted and each.required]
+    words.command.unread += [Unread(name, "the script may refuse its value") for name in doubted]
+    return Reading(words.command, "shell", "low")
 
 
 def _main_body(statements: list[Statement], functions: dict[str, list[Statement]]) -> list[Statement]:
     """Return what the script does: ``main "$@"`` is what is in ``main``."""
     body: list[Statement] = []
     for each in statements:
-        name = each.name
-        if name in functions and each.words[1:] == ('"$@"',):
-            body += _main_body(functions[name], {other: inner for other, inner in functions.items() if other != name})
+        if each.name in functions and each.words[1:] == ('"$@"',):
+            others = {name: inner for name, inner in functions.items() if name != each.name}
+            body += _main_body(functions[each.name], others)
         # ``if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then main "$@"; fi``.
         elif each.kind == "if" and "BASH_SOURCE" in repr(each.parts[0]):
             body += _main_body(each.parts[1], functions)
@@ -151,8 +141,8 @@ def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) ->
         words.command.parser = "places" if words.shifted else "words"
         _read_arms(loop, words)
         checks.counts_all = False
-    elif statement.kind == "for" and statement.words[1:] in ((), ("in", '"$@"'), ("in", "$@")):
-        words.take_rest(statement.words[0], is_list=True)
+    elif statement.kind == "for" and statement.words[1:] in _EACH:
+        words.take_rest(statement.words[0], words.shifted + 1)
     elif statement.name == "shift":
         number = "".join(statement.words[1:2]) or "1"
         if not number.isdigit() and "OPTIND" not in number:
@@ -168,15 +158,13 @@ def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) ->
 
 def _case_over_words(loop: Statement) -> Statement | None:
     """Return the ``case`` by which *loop* distinguishes the words, where it takes them one by one."""
-    if loop.kind == "for" and loop.words[1:] in ((), ("in", '"$@"'), ("in", "$@")):
-        variables = {loop.words[0]}
-    elif loop.kind == "while" and re.search(r"\$#|\$\{?#|\$1|\$\{1|'true'|':'", repr(loop.parts[0])):
-        variables = {"1"}
-    else:
+    is_while = loop.kind == "while" and re.search(r"\$#|\$\{?#|\$1|\$\{1|'true'|':'", repr(loop.parts[0]))
+    if not is_while and not (loop.kind == "for" and loop.words[1:] in _EACH):
         return None
+    variables = {"1" if is_while else loop.words[0]}
     for each in loop.parts[1]:
         # ``key="$1"; case $key in``.
-        if each.kind == "simple" and each.words and (same := re.fullmatch(r"(\w+)=\"?\$\{?1\}?\"?", each.words[-1])):
+        if same := re.fullmatch(r"(\w+)=\"?\$\{?1\}?\"?", each.words[-1] if each.words else ""):
             variables.add(same[1])
         if each.kind == "case" and _variable(each.words[0]) in variables:
             return each
@@ -189,138 +177,148 @@ def _variable(word: str) -> str:
     return (match[1] or match[2]) if match else ""
 
 
+def _bare(patterns: tuple[str, ...]) -> list[str]:
+    return [each.strip("\"'") for each in patterns]
+
+
 def _read_getopts(letters: str, body: list[Statement], words: _Words) -> None:
     if "-" in letters or "$" in letters:
         raise NotPlainError
-    arms: dict[str, str] = {}
-    for each in body:
-        for names, source in zip(each.patterns, each.sources, strict=True):
-            arms |= {name.strip("\"'"): source for name in names}
+    arms = {
+        name: source
+        for each in body
+        for names, source in zip(each.patterns, each.sources, strict=True)
+        for name in _bare(names)
+    }
     words.command.parser = "getopts"
     # A colon behind a letter: the option has an argument (POSIX, getopts).
     for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", letters):
         source = arms.get(letter, "")
-        if not colon and letter in "hHV" and (not source or _ENDS.search(source)):
-            continue
-        assigned = _SET.search(source)
-        name = assigned[1].lower().strip("_") if assigned else letter
-        _add_option(words, name, (f"-{letter}",), source, takes_value=bool(colon))
+        if colon or letter not in "hHV" or (source and not _ENDS.search(source)):
+            assigned = _SET.search(source)
+            name = assigned[1].lower().strip("_") if assigned else letter
+            _add_option(words, name, [f"-{letter}"], source, takes_value=bool(colon))
 
 
-def _add_option(words: _Words, name: str, flags: tuple[str, ...], source: str, *, takes_value: bool) -> None:
+def _add_option(words: _Words, name: str, flags: list[str], source: str, *, takes_value: bool) -> None:
     # ``--size) width=$2; height=$3; shift 3 ;;``; an ``eval`` may do anything.
     if re.search(r"\$\{?[3-9]\b|\bshift\s[3-9]|\beval\b", source):
         raise NotPlainError
     taken = {each.name for each in words.command.arguments}
     name = plain_name(name if name not in taken else flags[0])
     many = takes_value and re.search(r"\w\+=\(", source) is not None
-    words.command.arguments.append(Argument(name, flags, "value" if takes_value else "nothing", repeat=many))
+    words.command.arguments.append(Argument(name, tuple(flags), "value" if takes_value else "nothing", repeat=many))
+    words.held |= dict.fromkeys(_SET.findall(source), name)
     # ``[ -n "$2" ] || usage`` only asks that there is a value.
-    if _ENDS.search(source) and not re.search(r"-[zn] \"?\$\{?2|\$#|\$\{?2[^}\n]{0,9}\}?\"? ==? \"?'?-", source):
+    if _ENDS.search(source) and not _ONLY_ASKS.search(source):
         words.doubted.add(name)
-    words.hold(source, name)
 
 
 def _read_arms(case: Statement, words: _Words) -> None:
     """Read the arms of a loop over the words: its flags, and what takes the other words."""
-    every = {name.strip("\"'") for names in case.patterns for name in names}
+    every = {name for names in case.patterns for name in _bare(names)}
     for names, body, source in zip(case.patterns, case.parts, case.sources, strict=True):
-        patterns = [each.strip("\"'") for each in names]
-        attached = [each.removesuffix("*") for each in patterns if re.fullmatch(r"--[\w-]+=\*", each)]
+        patterns = _bare(names)
+        attached = [each[:-1] for each in patterns if re.fullmatch(r"--[\w-]+=\*", each)]
         if all(map(_FLAG.fullmatch, patterns)):
-            takes_value = _TAKES_NEXT.search(source) is not None
-            # ``-n) case $2 in ...``, ``-*) OPTIONS="$OPTIONS $1"``.
-            inside = any(each.kind in ("case", "for", "while") for each in below(body))
-            if (takes_value and inside) or (not takes_value and re.search(r"\$\{?[1@*]", source)):
-                raise NotPlainError
-            flags = sorted(patterns, key=lambda flag: not flag.startswith("--"))
-            if not set(flags) & set(_HELP):
-                _add_option(words, flags[0], tuple(flags), source, takes_value=takes_value)
+            _read_flag(patterns, body, source, words)
         # ``--env=*) ENVIRONMENT="${1#*=}"``: the flag and its value are one word.
-        elif len(attached) == len(patterns):
-            if not re.search(r"\$\{\w+#", source):
-                raise NotPlainError
+        elif len(attached) == len(patterns) and re.search(r"\$\{\w+#", source):
             if not {each[:-1] for each in attached} <= every:
-                _add_option(words, attached[0], tuple(attached), source, takes_value=True)
+                _add_option(words, attached[0], attached, source, takes_value=True)
         elif patterns not in (["--"], [""]) and not _ENDS.search(source):
             if "*" not in patterns:
                 raise NotPlainError
             _take_word(source, words)
 
 
+def _read_flag(patterns: list[str], body: list[Statement], source: str, words: _Words) -> None:
+    takes_value = _TAKES_NEXT.search(source) is not None
+    # ``-n) case $2 in ...``, ``-*) OPTIONS="$OPTIONS $1"``.
+    inside = any(each.kind in ("case", "for", "while") for each in below(body))
+    if (takes_value and inside) or (not takes_value and re.search(r"\$\{?[1@*]", source)):
+        raise NotPlainError
+    flags = sorted(patterns, key=lambda flag: not flag.startswith("--"))
+    if not set(flags) & set(_HELP):
+        _add_option(words, flags[0], flags, source, takes_value=takes_value)
+
+
 def _take_word(source: str, words: _Words) -> None:
     """Read the arm that takes the words that are not flags."""
-    many = re.search(r"(\w+)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source)
-    one = re.fullmatch(r"\s*(\w+)=\"?\$\{?\w+\}?\"?[\s;]*(?:shift[\s;]*)?", source)
-    if match := many or one:
-        words.take_rest(match[1], is_list=many is not None)
+    number = len(words.places) + 1
+    if many := re.search(r"(\w+)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source):
+        words.take_rest(many[1], number)
+    elif one := re.fullmatch(r"\s*(\w+)=\"?\$\{?\w+\}?\"?[\s;]*(?:shift[\s;]*)?", source):
+        words.places[number] = _Place(one[1].lower().strip("_"), is_optional=True)
+        words.held[one[1]] = f"#{number}"
     elif re.sub(r"\bshift\b|[\s;]", "", source):
         raise NotPlainError
 
 
 def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None:
     """Note which places *statement* uses."""
-    first = next((each for each in statement.words if each not in _DECLARES), "")
-    words_of_it = statement.words if statement.kind in ("simple", "case", "for") else ()
+    own = statement.words if statement.kind != "function" else ()
     # In single quotes nothing is expanded: ``awk '{ print $1 }'``.
-    given = [_QUOTED.sub(_expanded, each) for each in (*words_of_it, *statement.targets)]
-    uses = any(_PLACE.search(each) or _ALL.search(each) for each in given)
-    if first in ("shift", "getopts", "getopt") or (first in ("set", "eval") and uses):
+    given = [
+        _QUOTED.sub(lambda match: match[0] if match[0][0] == '"' else "''", each) for each in (*own, *statement.targets)
+    ]
+    first = next((each for each in given if each not in _DECLARES), "")
+    is_used = re.search(rf"{_PLACE.pattern}|{_ALL.pattern}", " ".join(given)) is not None
+    if first in ("shift", "getopts", "getopt") or (first in ("set", "eval") and is_used):
         raise NotPlainError
     for each in given:
-        variable, is_assigned, value = each.partition("=")
-        if not is_assigned or not variable.rstrip("+").isidentifier():
-            variable = ""
-        if variable and is_top and (literal := _LITERAL.fullmatch(value)):
-            words.defaults.setdefault(variable, literal[2])
-        elif variable and is_top and re.fullmatch(r"\(\s*\"\$(?:@|\{@\})\"\s*\)|\"?\$(?:\*|\{\*\})\"?", value):
-            words.take_rest(variable, is_list=value.startswith("("))
-        # ``exec python3 tool.py "$@"``: the words are another program's.
-        elif _ALL.search(each) and first not in _PRINTS:
+        variable, _, value = each.partition("=")
+        variable = variable if "=" in each and variable.rstrip("+").isidentifier() else ""
+        if not (variable and is_top and _assign(words, variable, value)) and _ALL.search(each) and first not in _PRINTS:
+            # ``exec python3 tool.py "$@"``: the words are another program's.
             raise NotPlainError("the script passes its words on")
         for match in _PLACE.finditer(each):
             _see(words, match, variable if value.strip("\"'") == match[0] else "")
 
 
-def _expanded(match: re.Match[str]) -> str:
-    return match[0] if match[0][0] == '"' else "''"
+def _assign(words: _Words, variable: str, value: str) -> bool:
+    """Note a literal, or all words, that *variable* is set to."""
+    literal = _LITERAL.fullmatch(value)
+    if literal:
+        words.defaults.setdefault(variable, literal[2])
+    elif re.fullmatch(r"\(\s*\"\$(?:@|\{@\})\"\s*\)", value):
+        words.take_rest(variable, words.shifted + 1)
+        return True
+    return literal is not None
 
 
 def _see(words: _Words, match: re.Match[str], variable: str) -> None:
-    number = words.shifted + int(match[1] or match[5])
+    number = words.shifted + int(match[1] or match[4])
     place = words.places.setdefault(number, _Place())
     operator, text = match[2] or "", (match[3] or "").strip("\"'")
     if variable:
         place.name = place.name or variable.lower().strip("_")
         words.held.setdefault(variable, f"#{number}")
     # ``${1:?message}`` ends the script where the word is missing (POSIX, 2.6.2 parameter expansion).
-    if operator.endswith("?"):
-        place.is_needed = True
-    elif operator:
-        place.is_optional = True
-        if text and place.default is None and operator[-1] in "-=" and not re.search(r"[$`\\]", text):
-            place.default = text
+    place.is_needed |= operator.endswith("?")
+    place.is_optional |= operator[-1:] in ("-", "+", "=") and bool(operator)
+    if text and place.default is None and operator[-1:] in ("-", "=") and not re.search(r"[$`\\]", text):
+        place.default = text
 
 
 def _read_choice(case: Statement, words: _Words) -> None:
     """Take the literals that a word must be one of, where the script refuses all others."""
     name = _variable(case.words[0])
-    held = f"#{int(name) + words.shifted}" if name.isdigit() else words.held.get(name, "")
-    place = words.places.get(int(held[1:] or 0)) if held.startswith("#") else None
+    held = f"#{int(name) + words.shifted}" if name.isdigit() else words.held.get(name, "#0")
+    place = words.places.get(int(held[1:])) if held.startswith("#") else None
     literals: list[str] = []
     if place is None:
         return
     for names, source in zip(case.patterns, case.sources, strict=True):
-        patterns = [each.strip("\"'") for each in names]
-        if any(each.startswith("-") and each not in _HELP for each in patterns):
-            raise NotPlainError
-        used = (
-            {match[0] for match in _PLACE.finditer(source)}
-            | set(_ALL.findall(source))
-            | set(re.findall(r"\bshift\b", source))
-        )
-        # An arm that reads words of its own is a command.
-        if used and not used <= {case.words[0].strip('"')}:
+        patterns = _bare(names)
+        used = {match[0] for match in _PLACE.finditer(source)} - {case.words[0].strip('"')}
+        # An arm that reads words of its own is a command, and one for a flag is an option.
+        if (
+            used
+            or _ALL.search(source)
+            or re.search(r"\bshift\b", source)
+            or any(each[:1] == "-" for each in {*patterns} - {*_HELP})
+        ):
             raise NotPlainError("a word decides what follows")
         if patterns == ["*"] and _ENDS.search(source) and "" not in literals:
             place.choices = tuple(each for each in literals if each not in _HELP)
@@ -331,54 +329,50 @@ def _read_choice(case: Statement, words: _Words) -> None:
 
 def _add_places(words: _Words, checks: ShellChecks, text: str) -> None:
     """Add the places, named as the script's usage line names them, and distinguished from its flags."""
-    places, rest, command = words.places, words.rest, words.command
+    places, command = words.places, words.command
+    is_last = [each.is_list for _, each in sorted(places.items())]
     in_loop = command.parser == "words" and bool(command.arguments)
-    if sorted(places) != list(range(1, len(places) + 1)) or (in_loop and places):
+    if sorted(places) != list(range(1, len(places) + 1)) or (in_loop and len(places) > 1) or any(is_last[:-1]):
         raise NotPlainError
-    if rest is not None and rest.takes == "values" and words.rest_after != len(places):
-        raise NotPlainError
-    count = len(places) + (rest is not None)
     usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
     named = [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    names = named if len(named) == len(places) else [places[number].name for number in sorted(places)]
     taken = {each.name for each in command.arguments}
     needed = _needed_places(words, checks)
-    for number in range(1, count + 1):
-        place = places.get(number, _Place(rest.name if rest else ""))
-        name = plain_name(named[number - 1] if len(named) == count else place.name or f"argument_{number}")
-        name = name if name not in taken else f"argument_{number}"
+    for number, place in sorted(places.items()):
+        name = names[number - 1] if names[number - 1] and names[number - 1] not in taken else f"argument_{number}"
         taken.add(name)
-        if rest is not None and number == count:
-            least = max(checks.least - len(places), 0)
-            is_list = rest.takes == "values"
-            value = _UNDASHED if in_loop else TEXT
-            argument = replace(rest, name=name, value=value, required=least > 0, least=least if is_list else 0)
-            words.held = {variable: name if held == rest.name else held for variable, held in words.held.items()}
-        else:
-            value = ValueType({**TEXT.schema, "enum": list(place.choices)}) if place.choices else TEXT
-            required = number <= needed or (bool(place.choices) and not place.is_optional)
-            default = place.default if not required and place.default is not None else ABSENT
-            default = ABSENT if place.choices and default not in place.choices else default
-            argument = Argument(
-                name,
-                value=value,
-                required=required,
-                default=default,
-                has_hidden_default=place.is_optional and bool(place.default),
-            )
-            words.held = {variable: name if held == f"#{number}" else held for variable, held in words.held.items()}
-            words.held[str(number)] = name
-        command.arguments.append(argument)
+        command.arguments.append(
+            _to_argument(name, place, number <= needed, max(checks.least - number + 1, 0), in_loop)
+        )
+        words.held = {variable: name if held == f"#{number}" else held for variable, held in words.held.items()}
+        words.held[str(number)] = name
+
+
+def _to_argument(name: str, place: _Place, required: bool, least: int, in_loop: bool) -> Argument:
+    # A word that starts with a dash would be read as a flag.
+    schema = {**TEXT.schema, "pattern": "^([^-]|$)"} if in_loop else TEXT.schema
+    if place.is_list:
+        return Argument(name, takes="values", value=ValueType(schema), required=least > 0, least=least)
+    if place.choices:
+        schema = {**TEXT.schema, "enum": list(place.choices)}
+        required = required or not place.is_optional
+    is_said = place.default is not None and (not place.choices or place.default in place.choices)
+    default = place.default if is_said and not required else ABSENT
+    return Argument(
+        name, value=ValueType(schema), required=required, default=default, has_hidden_default=bool(place.default)
+    )
 
 
 def _needed_places(words: _Words, checks: ShellChecks) -> int:
     """Return how many places every call needs: what is behind an optional word is optional too."""
     held = {variable: int(place[1:]) for variable, place in words.held.items() if place.startswith("#")}
     held |= {str(number): number for number in words.places}
-    demanded = {held[name] for name in checks.demanded() if name in held and not words.defaults.get(name)}
-    needed = {number for number, each in words.places.items() if each.is_needed} | demanded
-    needed |= {number for number in words.places if number <= checks.least}
+    plain = {number: each for number, each in words.places.items() if not each.is_list}
+    needed = {held[name] for name in checks.demanded() if name in held and not words.defaults.get(name)}
+    needed |= {number for number, each in plain.items() if each.is_needed or number <= checks.least}
     # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
     if not needed and not checks.least:
         tested = {held.get(name) for name in checks.tested}
-        needed = {number for number, each in words.places.items() if not each.is_optional and number not in tested}
-    return max(needed, default=0)
+        needed = {number for number, each in plain.items() if not each.is_optional and number not in tested}
+    return max(needed & plain.keys(), default=0)

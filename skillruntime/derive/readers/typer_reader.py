@@ -44,6 +44,7 @@ _NAMED = {
     **dict.fromkeys((f"typer.File{end}" for end in ("Text", "TextWrite", "BinaryRead", "BinaryWrite")), PATH),
     "builtins.bool": ValueType({"type": "boolean"}),
 }
+_DECLARED = ("typer.Option", "typer.Argument")
 _CONTEXTS = ("typer.Context", "click.Context", "typer.CallbackParam")
 _COMPUTED = ValueType(TEXT.schema, unsure="its type is computed")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -200,41 +201,40 @@ def _read_signature(function: _Function, command: Command, scope: Scope) -> set[
 def _read_parameter(
     name: str, annotation: _Annotation, default: Any, line: int, command: Command
 ) -> Argument | Unread | None:
-    made = next((each for each in annotation.made if each.name in ("typer.Option", "typer.Argument")), None)
+    made = next((each for each in annotation.made if each.name in _DECLARED), None)
     declared = list(made.arguments) if made else []
-    if isinstance(default, Called) and default.name in ("typer.Option", "typer.Argument"):
+    if isinstance(default, Called) and default.name in _DECLARED:
         made = default
-        declared = list(made.arguments[1:])
-        default = made.arguments[0] if made.arguments else made.named.get("default", ABSENT)
+        first, *declared = made.arguments or [made.named.get("default", ABSENT)]
+        default = first
     named = made.named if made else {}
     # ``typer.Option(...)``: typer's sign for "required".
-    if default is Ellipsis:
-        default = ABSENT
-    required = default is ABSENT
-    if any(not isinstance(each, str) for each in declared) or "**" in named:
-        return Unread(name, "its declaration is computed", line, is_needed=required)
+    required = default in (Ellipsis, ABSENT)
     # A converter of the script's own: what it takes is not declared.
-    if "parser" in named or "click_type" in named:
-        return Unread(name, "its type is of the script's own", line, is_needed=required)
+    if not all(isinstance(each, str) for each in declared) or {"**", "parser", "click_type"} & named.keys():
+        return Unread(name, "its declaration is computed", line, is_needed=required)
     # ``--version`` and its like print and exit.
     if named.get("is_eager") is True and "callback" in named:
         return None
     value = _ranged(annotation.value, named)
     if value.unsure:
         command.notes.append(f"{name}: {value.unsure}; it is passed on as text")
-    if isinstance(default, Member):
-        default = default.value
-    # typer: a parameter without a default is an argument, one with a default an option.
-    is_argument = required if made is None else made.name == "typer.Argument"
+    default = default.value if isinstance(default, Member) else default
     known = ABSENT if required else fitting_default(default, value, annotation.many)
     argument = Argument(name, required=required, value=value, description=flattened(named.get("help")), default=known)
-    if not is_argument:
+    # typer: a parameter without a default is an argument, one with a default an option.
+    if made.name == "typer.Option" if made else not required:
         return _as_option(argument, annotation, named, declared, default)
+    return _as_argument(argument, annotation)
+
+
+def _as_argument(argument: Argument, annotation: _Annotation) -> Argument:
     if annotation.many:
-        length = annotation.length
-        return replace(argument, takes="values", length=length, least=length or int(required))
-    if value.schema.get("type") == "boolean":
-        return replace(argument, value=ValueType(value.schema, {"words": [[True, "true"], [False, "false"]]}))
+        least = annotation.length or int(argument.required)
+        return replace(argument, takes="values", length=annotation.length, least=least)
+    if argument.value.schema.get("type") == "boolean":
+        words = {"words": [[True, "true"], [False, "false"]]}
+        return replace(argument, value=ValueType(argument.value.schema, words))
     return argument
 
 

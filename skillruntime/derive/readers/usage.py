@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 
 from skillruntime.derive.command import Argument
+from skillruntime.derive.text_fields import first_paragraph
 
-__all__ = ["find_usages", "least_in_usage", "read_usage", "usage_text"]
+__all__ = ["find_usages", "least_in_usage", "opening_text", "read_usage", "usage_text"]
 
 LINES_LIMIT = 14
 """Lines of a usage text that are shown; a longer one costs tokens."""
@@ -53,6 +54,21 @@ def usage_text(source: str, name: str = "", limit: int = 600) -> str:
         if len(text) > len("Usage: ") + 3:
             return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
     return ""
+
+
+def opening_text(source: str) -> str:
+    """Return the comment or docstring at the top, without the line that names the interpreter."""
+    found: list[str] = []
+    for line in source[:20_000].splitlines()[:40]:
+        if line.startswith("#!"):
+            continue
+        if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
+            plain = re.sub(r"^\s*(?:#+|//+|/?\*+/?|\"{3}|'{3})\s?|\s*\*/\s*$", "", line[:400])
+            found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
+        # The first line of code ends the opening, as do the lines that explain the words.
+        elif line.strip():
+            break
+    return first_paragraph(re.split(r"\n\$\{?\d|\n@\w", "\n".join(found))[0])
 
 
 def find_usages(text: str) -> list[str]:
@@ -110,9 +126,8 @@ def _block(lines: list[str], start: int) -> list[str]:
     # In a docstring, a here-document or a text of several lines.
     if before.strip() or _CODE.search(first):
         return []
-    if _QUOTED.match(first.strip()):
-        return []
-    return [line for line in (first, *_until_blank(lines[1:])) if not _CODE.search(line)]
+    plain = [first, *_until_blank(lines[1:])]
+    return [line for line in plain if not _CODE.search(line)] if not _QUOTED.match(first.strip()) else []
 
 
 def _parts(text: str) -> list[str]:
@@ -185,37 +200,41 @@ def read_usage(usage: str) -> list[Argument] | None:
     """
     arguments: list[Argument] = []
     words = _WORD.findall(usage)
-    index = 0
-    while index < len(words):
-        word = words[index]
-        index += 1
-        optional = word.startswith("[")
-        inner = word[1:-1].strip() if optional else word
-        if inner.lower() in ("options", "option", "flags", "..."):
-            if inner == "..." and arguments:
-                continue
-            return None
-        # Alternatives and code are a grammar of their own; a misread bracket would be a wrong contract.
-        if re.search(r"[|{}()'\"$`;]", inner):
-            return None
-        if inner.startswith("-"):
-            flag, _, value = re.sub(r"[=]", " ", inner, count=1).partition(" ")
-            if not optional and not value and index < len(words) and re.match(r"<|[A-Z_]+$", words[index]):
-                value, index = words[index], index + 1
-            name = flag.lstrip("-").replace("-", "_")
-            if not re.fullmatch(r"[A-Za-z]\w*", name):
-                return None
-            arguments.append(Argument(name, (flag,), "value" if value else "nothing", required=not optional))
+    for index, word in enumerate(words):
+        inner = word[1:-1].strip() if word.startswith("[") else word
+        before = words[index - 1] if index else ""
+        # ``--limit N`` outside of brackets was read with its flag.
+        if before.startswith("-") and "=" not in before and re.match(r"<|[A-Z_]+$", word):
             continue
-        many = inner.endswith("...")
-        plain = inner.removesuffix("...").strip().strip("<>[]").strip()
-        if " " in plain and not word.startswith(("<", "[")):
+        if inner == "..." and arguments:
+            continue
+        # Alternatives and code are a grammar of their own; a misread bracket would be a wrong contract.
+        if inner.lower() in ("options", "option", "flags", "...") or re.search(r"[|{}()'\"$`;]", inner):
             return None
-        name = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").lower()
-        if not _NAME.fullmatch(plain.replace(".", "_").replace("/", "_")) or not name:
+        following = words[index + 1] if index + 1 < len(words) else ""
+        read = _read_flag(inner, word, following) if inner.startswith("-") else _read_place(inner, word)
+        if read is None:
             return None
-        arguments.append(
-            Argument(name, (), "values" if many else "value", required=not optional, least=int(not optional))
-        )
+        arguments.append(read)
     names = [each.name for each in arguments]
     return arguments if len(set(names)) == len(names) else None
+
+
+def _read_flag(inner: str, word: str, following: str) -> Argument | None:
+    flag, _, value = inner.replace("=", " ", 1).partition(" ")
+    name = flag.lstrip("-").replace("-", "_")
+    takes_value = bool(value) or (not word.startswith("[") and re.match(r"<|[A-Z_]+$", following) is not None)
+    if not name.isidentifier():
+        return None
+    return Argument(name, (flag,), "value" if takes_value else "nothing", required=not word.startswith("["))
+
+
+def _read_place(inner: str, word: str) -> Argument | None:
+    required = not word.startswith("[")
+    plain = inner.removesuffix("...").strip().strip("<>[]").strip()
+    name = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").lower()
+    is_plain = _NAME.fullmatch(plain.replace(".", "_").replace("/", "_")) and (" " not in plain or word[0] in "<[")
+    if not is_plain or not name:
+        return None
+    takes = "values" if inner.endswith("...") else "value"
+    return Argument(name, (), takes, required=required, least=int(required))  # type: ignore[arg-type]  # one of two

@@ -76,7 +76,11 @@ def _read_function(node: ast.FunctionDef) -> ValueType | None:
         for yes, no in (("true", "false"), ("yes", "no"), ("y", "n"), ("1", "0"), ("True", "False")):
             if {yes, no} <= words:
                 return ValueType({"type": "boolean"}, {"words": [[True, yes], [False, no]]})
-    # ``def positive(text): value = int(text); ...``: beside messages its text is only converted, once.
+    return _converted_once(node, nodes)
+
+
+def _converted_once(node: ast.FunctionDef, nodes: list[ast.AST]) -> ValueType | None:
+    """``def positive(text): value = int(text); ...``: beside messages its text is only converted, once."""
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
     aside = {id(inner) for each in quoted for inner in ast.walk(each)}
