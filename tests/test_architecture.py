@@ -151,25 +151,25 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 4_943,
-    "contract": 7_743,
+    "derive": 4_788,
+    "contract": 7_757,
     "catalog": 5_191,
     "runtime": 4_969,
-    "server": 4_831,
-    "adapters/mcp_proxy": 2_265,
-    "adapters": 3_029,
-    "cli": 2_710,
+    "server": 4_862,
+    "adapters/mcp_proxy": 2_267,
+    "adapters": 3_045,
+    "cli": 2_763,
     "remote": 2_102,
     "compatibility": 1_852,
     "tokens": 1_143,
     "testing": 41,
-    "modules": 350,
+    "modules": 354,
 }
 """The code lines that each package may have. A number may only fall, or rise by a decision that names what needs it."""
 
 MOST_COMPLEX = 20
 
-STILL_COMPLEX = {"compatibility", "contract", "derive", "server", "catalog", "cli"}
+STILL_COMPLEX = {"compatibility", "contract", "catalog", "cli"}
 """The packages that still have functions above the limit; the list only shrinks."""
 
 

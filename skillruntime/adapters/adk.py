@@ -10,8 +10,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_object
-from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.extras import missing_extra
 from skillruntime.runtime.runtime import SkillRuntime
 
 try:
@@ -19,7 +19,7 @@ try:
     from google.adk.tools.base_toolset import BaseToolset
     from google.genai import types
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "adk") from None
+    raise missing_extra(error) from None
 
 __all__ = ["SkillToolset"]
 

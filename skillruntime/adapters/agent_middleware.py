@@ -16,14 +16,14 @@ from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolM
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 
-from skillruntime.adapters.extras import missing_extra
+from skillruntime.extras import missing_extra
 
 try:
     from langchain.agents.middleware.types import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "agents") from None
+    raise missing_extra(error) from None
 
 from skillruntime.adapters import agent_messages
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting

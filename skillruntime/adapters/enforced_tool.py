@@ -40,10 +40,10 @@ def enforce(
 ) -> EnforcedTool:
     """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
 
-    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. An argument that is injected
-    (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's ``ToolNode`` and not checked; in
-    any other call the model may have sent it, so it counts as unknown. With *host_injects* it is taken from every call:
-    for a loop of your own that sets it in each, whatever the model sent.
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. An
+    argument that is injected (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's
+    ``ToolNode`` and not checked; in any other call the model may have sent it, so it counts as unknown. With
+    *host_injects* it is taken from every call: for a loop of your own that sets it in each, whatever the model sent.
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema.

@@ -15,13 +15,13 @@ from urllib.parse import unquote
 import anyio.to_thread
 from pydantic import Field
 
-from skillruntime.adapters.extras import missing_extra
+from skillruntime.extras import missing_extra
 
 try:
     import mcp_types as types
     from mcp import Client, MCPError
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "mcp") from None
+    raise missing_extra(error) from None
 
 from skillruntime.adapters.mcp_proxy.tools import without_formats
 from skillruntime.adapters.skill_manifest import (

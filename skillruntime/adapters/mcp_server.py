@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import skillruntime
-from skillruntime.adapters.extras import missing_extra
+from skillruntime.extras import missing_extra
 
 try:
     import mcp_types as types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "mcp") from None
+    raise missing_extra(error) from None
 
 from skillruntime.adapters.skill_manifest import EXTENSION
 from skillruntime.catalog.catalog import SkillCatalog
@@ -101,7 +101,7 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
     try:
         import uvicorn
     except ModuleNotFoundError as error:
-        raise missing_extra(error, "serve") from None
+        raise missing_extra(error) from None
 
     from skillruntime.adapters.local_port import LOCAL_HOSTS, guarded
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
-from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.extras import missing_extra
 from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -18,7 +18,7 @@ from skillruntime.runtime.session import SkillSession
 try:
     from agents import FunctionTool, Model, MultiProvider, Tool
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "openai-agents") from None
+    raise missing_extra(error) from None
 
 __all__ = ["SkillToolset"]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_text
-from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.contract.arguments import parse_arguments
 from skillruntime.errors import SkillInputError
+from skillruntime.extras import missing_extra
 from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -21,7 +21,7 @@ try:
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "pydantic-ai") from None
+    raise missing_extra(error) from None
 
 __all__ = ["SkillToolset"]
 

@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 import skillruntime
-from skillruntime.adapters.extras import missing_extra
+from skillruntime.extras import missing_extra
 
 try:
     from opentelemetry import trace
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 except ModuleNotFoundError as error:
-    raise missing_extra(error, "otel") from None
+    raise missing_extra(error) from None
 
 from skillruntime.contract.secret_names import masked, names_a_secret
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
