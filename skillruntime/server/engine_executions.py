@@ -38,7 +38,6 @@ from skillruntime.server.executions import (
     DatabaseAwayError,
     KeyReusedError,
     NotATaskError,
-    NotHeldError,
     Notify,
     Outcome,
     Page,
@@ -47,9 +46,9 @@ from skillruntime.server.executions import (
     Ticket,
     TooManyError,
     Work,
+    as_released,
     held,
     interrupted,
-    is_held,
     read_cursor,
     waited_too_long,
 )
@@ -220,12 +219,9 @@ class EngineExecutions:
         return await self._seen(execution_id)
 
     async def release(self, execution_id: str, new_id: str) -> Execution:
-        """Run a held execution again, as a new one: clients that saw this one end must never see it run again."""
-        found = await self.get(execution_id)
-        if found is None or not is_held(found[1]):
-            raise NotHeldError
-        metadata = {**found[0].metadata, "released_from": execution_id}
-        return (await self.submit(replace(found[0], execution_id=new_id, metadata=metadata))).execution
+        """Run a held execution again, as a new one."""
+        ticket = as_released(await self.get(execution_id), new_id)
+        return (await self.submit(ticket)).execution
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""

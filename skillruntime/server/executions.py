@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, from_timestamp, to_timestamp
@@ -31,6 +31,7 @@ __all__ = [
     "Ticket",
     "TooManyError",
     "Work",
+    "as_released",
     "to_json",
 ]
 
@@ -226,6 +227,19 @@ class NotATaskError(Exception):
 
 class NotHeldError(Exception):
     """The execution to release is not held."""
+
+
+def as_released(found: tuple[Ticket, Execution] | None, new_id: str) -> Ticket:
+    """Return the ticket of a held execution as that of a new one: clients that saw it end must never see it run again.
+
+    Raises:
+        NotHeldError: *found*, what the store has of it, is not held.
+    """
+    if found is None or not is_held(found[1]):
+        raise NotHeldError
+    ticket, _ = found
+    metadata = {**ticket.metadata, "released_from": ticket.execution_id}
+    return replace(ticket, execution_id=new_id, metadata=metadata)
 
 
 class TooManyError(Exception):
