@@ -16,7 +16,8 @@ from tests.proportion import complexity, functions, lines_of_packages, sources
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
-    {"errors", "diagnostic", "extras", "lazy_exports", "cache_files", "_version"},
+    {"extras"},
+    {"errors", "diagnostic", "lazy_exports", "cache_files", "_version"},
     {"contract"},
     {"compatibility", "derive"},
     {"catalog", "tokens"},
@@ -152,7 +153,7 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 4_788,
-    "contract": 7_757,
+    "contract": 7_758,
     "catalog": 5_191,
     "runtime": 4_969,
     "server": 4_862,

@@ -90,9 +90,9 @@ def build_segment(skills: Iterable[Texts]) -> Segment:
         described = [*named, *words_of(description), *parts_of(description)]
         # In the instructions stop words are half of all words, and one or two digits number a list; in names and
         # descriptions both are few, and a query such as "thing 17" needs them.
-        told = {word: count for word, count in Counter(words_of(body)).items() if not _is_noise(word)}
+        informative = {word: count for word, count in Counter(words_of(body)).items() if not _is_noise(word)}
         weights: dict[str, float] = {}
-        _add_weights(weights, told, _BODY)
+        _add_weights(weights, informative, _BODY)
         _add_weights(weights, Counter(described), _DESCRIPTION)
         _add_weights(weights, Counter(named), _NAME)
         for word, weight in weights.items():

@@ -171,7 +171,7 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
     bottom = max((bound for bound in (low, above) if bound is not None), default=None)
     top = min((bound for bound in (high, below) if bound is not None), default=None)
     unit = step or Fraction(1)
-    tried: list[Fraction | None] = [low, high, Fraction(0), unit, -unit]
+    tried: list[Fraction | None] = []
     if bottom is not None:
         first = ceil(bottom / unit) * unit
         tried += [first, first + unit, bottom + Fraction(1, 2)]
@@ -180,15 +180,15 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
         tried += [last, last - unit, top - Fraction(1, 2)]
     if bottom is not None and top is not None:
         tried.append((bottom + top) / 2)
-    tried += [Fraction(1), Fraction(-1), Fraction(1, 2)]
+    tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2)]
     # Those within the bounds first; some that are not may fit, where bounds and steps contradict each other.
     tried.sort(key=lambda value: value is None or not _is_between(value, low, high, above, below))
     for value in tried:
-        if value is None or abs(value) >= _GREATEST_FLOAT:
+        if value is None:
             continue
         if value.denominator == 1:
             yield int(value)
-        elif not is_integer:
+        elif not is_integer and abs(value) < _GREATEST_FLOAT:
             yield float(value)
 
 

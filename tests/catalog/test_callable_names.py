@@ -151,13 +151,16 @@ def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(tmp_path: Pat
 
 
 def test_a_tool_of_a_skill_that_is_gone_answers(tmp_path: Path) -> None:
-    """Files may be removed after the tools were listed: the schema takes anything, and a call says what is wrong."""
+    """Files may be removed after the tools were listed: the schema stays, and a call says what is wrong."""
     alpha = make(tmp_path, "alpha", "one.py")
-    SkillToolkit(SkillRuntime(discover(tmp_path)), style="typed").get_tools()
-    tools = {tool.name: tool for tool in SkillToolkit(SkillRuntime(discover(tmp_path)), style="typed").get_tools()}
+    SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True)), style="typed").get_tools()
+    tools = {
+        tool.name: tool
+        for tool in SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True)), style="typed").get_tools()
+    }
     shutil.rmtree(alpha)
 
-    assert tools["alpha__one"].args == {}
+    assert tools["alpha__one"].args == {"one": {"type": "string"}}
     answer = tools["alpha__one"].invoke({"type": "tool_call", "name": "alpha__one", "id": "1", "args": {}})
     assert answer.status == "error"
-    assert "SKILL_NOT_FOUND" in answer.content
+    assert "INVALID_SKILL" in answer.content

@@ -181,7 +181,7 @@ def test_the_viramas_are_those_of_unicode() -> None:
 
 
 @pytest.mark.parametrize("text", ["Careful \u26a0\ufe0f, \u2764\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467"])
-def test_emoji_are_no_finding(tmp_path: Path, write_skill: WriteSkill, text: str) -> None:
+def test_emoji_are_not_reported(tmp_path: Path, write_skill: WriteSkill, text: str) -> None:
     """A seventh of real skills has such emoji; nothing of them is removed, and nothing is said of them."""
     write_skill("pdf", text=f"---\nname: pdf\ndescription: Reads {text}\n---\n{text}\n")
     skill = discover(tmp_path / "skills").activate("pdf")

@@ -83,7 +83,7 @@ STEPS = {
     "convert exactly": ({"convert": {"at": "/cents", "factor": 100}}, {"cents": 0.29}, {"cents": 29}),
     "split": ({"split": {"at": "/topics", "separator": ","}}, {"topics": "AI, ML"}, {"topics": ["AI", "ML"]}),
     "split and keep blanks": ({"split": {"at": "/topics", "separator": ",", "strip": False}}, {"topics": "AI , ML"},
-                        {"topics": ["AI", "ML"]}),
+                        {"topics": ["AI ", " ML"]}),
     "split nothing": ({"split": {"at": "/topics", "separator": ","}}, {"topics": ""}, {"topics": []}),
     "split leaves an array": ({"split": {"at": "/topics", "separator": ","}}, {"topics": ["a"]}, {"topics": ["a"]}),
     "split into parameters": ({"split": {"from": "/range", "to": ["/start", "/end"], "separator": "/"}},

@@ -31,9 +31,18 @@ METHODS = [
 
 def test_a_valid_call_keeps_its_bytes() -> None:
     """A call that fits is not written again: spaces, order and escapes stay."""
-    line = call('{"limit" :  5.0,"topic":"\\u00e9"}', more=', "_meta": {"progressToken": 1.50}')
+    line = call('{"limit" :  5,"topic":"\\u00e9"}', more=', "_meta": {"progressToken": 1.50}')
 
     assert known().from_client(line) == [(SERVER, line)]
+
+
+def test_a_whole_number_float_is_sent_as_the_integer_that_the_schema_asks_for() -> None:
+    """Strict servers refuse the point; it is the one change of a call that fits."""
+    line = call('{"limit": 5.0, "topic": "AI"}')
+
+    [(_, raw)] = known().from_client(line)
+
+    assert b'"arguments": {"limit":5,"topic":"AI"}' in raw
 
 
 def test_only_the_arguments_of_a_repaired_call_change() -> None:

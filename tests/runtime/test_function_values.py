@@ -127,13 +127,14 @@ def test_an_address_with_letters_beyond_ascii_is_valid_for_a_url() -> None:
     )
 
 
-def test_white_space_around_a_duration_is_left_out_and_its_pattern_is_called_by_its_name() -> None:
+def test_the_pattern_of_a_duration_is_called_by_its_name() -> None:
     """The pattern that takes the place of a format says nothing to a reader."""
 
     def wait(delay: datetime.timedelta) -> float:
         return delay.total_seconds()
 
-    assert called(wait, {"delay": " PT1H"}).data == 3600.0
+    assert called(wait, {"delay": "PT1H"}).data == 3600.0
+    assert called(wait, {"delay": " PT1H"}).errors[0].suggested_action == 'Send a value like "PT1H30M"'
     assert messages(called(wait, {"delay": "soon"})) == ['/delay: "soon" is not a valid duration']
 
 

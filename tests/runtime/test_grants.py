@@ -14,8 +14,8 @@ import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode
-from skillruntime.runtime.grants import Grants, granted_to, requirements_of
+from skillruntime.errors import ErrorCode, InvalidSkillError
+from skillruntime.runtime.grants import Grants, granted_to
 from skillruntime.runtime.runtime import Approval, SkillRuntime
 from skillruntime.runtime.sandbox.levels import sandbox_report
 
@@ -205,16 +205,16 @@ def test_each_missing_thing_is_named_and_refused(
 
 @pytest.mark.parametrize("odd", [5, True, "text", {"a": 1}, [1, None], None, [[]]], ids=repr)
 def test_odd_requirements_do_not_break_a_skill(write_skill: WriteSkill, odd: Any) -> None:
-    """Whatever a contract writes there, it is read or left out."""
+    """A contract that writes something else there is refused by its place; the skill's instructions are read."""
     requires = dict.fromkeys(("network", "write", "environment", "commands", "packages", "platform"), odd)
     catalog = write_skill(SHOW, trusted=False, requires=requires, run={"script": "scripts/run.py", "environment": odd})
     runtime = SkillRuntime(catalog, approve=lambda request: False)
 
-    requirements_of(catalog.contract("sample")[1])
-    runtime.missing("sample")
+    with pytest.raises(InvalidSkillError, match=r"/(run|requires)/"):
+        catalog.contract("sample")
 
     assert runtime.session().activate("sample")
-    assert runtime.call_blocking("sample", {}).status == "failed"
+    assert runtime.call_blocking("sample", {}).errors[0].code is ErrorCode.INVALID_SKILL
 
 
 def test_grants_are_checked_when_they_are_made() -> None:

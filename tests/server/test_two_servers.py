@@ -115,6 +115,8 @@ async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) ->
         await both.begun("once-9")
         headers = {"skill-extensions": "cancelled"}
         await both.ask(1, "DELETE", f"/executions/{execution_id}", headers=headers)
+        # The other server hears of it a moment later.
+        await both.end(1, execution_id)
         seen = [
             (await both.ask(which, method, f"/executions/{execution_id}", headers=headers)).json()
             for which in (0, 1)

@@ -51,7 +51,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _POINT_GROUP = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # `.5` and `5.` are numbers to every language but JSON; three digits of exponent are more than a float has.
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_DECIMAL = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
 # Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
 # Thousands as they are written in the West (1,234,567) and in India (12,34,567).

@@ -246,7 +246,8 @@ def _unwrapped(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield what the object *value* holds alone: the value of an echoed schema, or the inside of a wrapper."""
     is_echo_like = "value" in value
-    if not is_echo_like and not any(map(may_wrap, value)):
+    has_one_key = not path and len(value) == 1  # which may be the schema's title
+    if not is_echo_like and not has_one_key and not any(map(may_wrap, value)):
         return
     locations = [location, *(each.location for each in here)]
     schemas = [schema for _, schema in in_place(state.references, locations, choices=False)]
