@@ -181,10 +181,8 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
     if bottom is not None and top is not None:
         tried.append((bottom + top) / 2)
     tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2)]
-    # Those within the bounds first; some that are not may fit, where bounds and steps contradict each other.
-    tried.sort(key=lambda value: value is None or not _is_between(value, low, high, above, below))
     for value in tried:
-        if value is None:
+        if value is None or not _is_between(value, low, high, above, below):
             continue
         if value.denominator == 1:
             yield int(value)

@@ -90,8 +90,8 @@ def parse_arguments(
     *names* are the declared parameters: a value given to one of them beside the object is refused, not ignored. *tool*
     is the name of the tool, where it is known.
 
-    >>> parse_arguments('{"a": 1,}')
-    Parsed(value={'a': 1}, rules=('trailing-comma',))
+    >>> parse_arguments('{"a": 1,}').value
+    {'a': 1}
     >>> parse_arguments('{"city": "New Yo')
     Traceback (most recent call last):
     skillruntime.errors.TruncatedInputError: The arguments end inside a string
@@ -119,8 +119,8 @@ def parse_arguments(
 def parse_container(text: str) -> Parsed | None:
     """Return the array or object that *text* writes in JSON or as a Python literal; ``None`` if it writes neither.
 
-    >>> parse_container("['a', 'b']")
-    Parsed(value=['a', 'b'], rules=('single-quotes',))
+    >>> parse_container("['a', 'b']").value
+    ['a', 'b']
     >>> parse_container("[1, 2") is None
     True
     """
