@@ -83,7 +83,10 @@ _ELEMENT = re.compile(
 
 def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
     """Whether it is worth to look for swallowed parameters in *arguments*: a valid call pays only for this."""
-    return any(type(value) is str and "parameter" in value and "</" in value for value in arguments.values())
+    for value in arguments.values():  # noqa: SIM110 - a generator costs three times what it looks at
+        if type(value) is str and "</" in value and "parameter" in value:
+            return True
+    return False
 
 
 def with_swallowed(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:

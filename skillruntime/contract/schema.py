@@ -44,7 +44,7 @@ class Schema:
 
     __slots__ = (
         *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_formats"),
-        *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
+        *("levels", "integer_members", "may_hold_secrets", "references", "where"),
     )
 
     document: Mapping[str, Any] | bool
@@ -84,7 +84,7 @@ class Schema:
             text = json.dumps(document, ensure_ascii=False)
             self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             self.may_hold_formats = '"format"' in text
-            self.may_hold_integers = '"integer"' in text
+            self.integer_members = _integer_members(document, text)
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
@@ -160,6 +160,35 @@ class _UncompiledSchema(Schema):
 @lru_cache(maxsize=1024)
 def _compile_once(text: str, assert_formats: bool, engine: str) -> Engine:
     return _compile(json.loads(text), {}, assert_formats, engine)
+
+
+_PLAIN = frozenset(
+    {
+        *("$schema", "$defs", "definitions", "$comment", "title", "description", "examples", "default"),
+        *("type", "properties", "required", "additionalProperties", "minProperties", "maxProperties"),
+    }
+)
+
+
+def _integer_members(document: Mapping[str, Any] | bool, text: str) -> frozenset[str] | None:
+    """Return the members of an object of the schema *document* that may hold an integer; None where any may.
+
+    >>> sorted(_integer_members({"properties": {"n": {"type": "integer"}, "t": {"type": "string"}}}, '"integer"'))
+    ['n']
+    """
+    if '"integer"' not in text:
+        return frozenset()
+    # Another keyword may speak of any member, and so may a schema of those that are not declared.
+    if not isinstance(document, dict) or not document.keys() <= _PLAIN:
+        return None
+    if isinstance(document.get("additionalProperties"), dict):
+        return None
+    found = set()
+    for name, part in document.get("properties", {}).items():
+        written = json.dumps(part)
+        if '"integer"' in written or '"$' in written:  # a reference may lead to one
+            found.add(name)
+    return frozenset(found)
 
 
 def _dialect_of(document: Any, resources: Mapping[str, Any]) -> str:

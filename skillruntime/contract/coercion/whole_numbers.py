@@ -29,7 +29,8 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
     {'n': 5, 'x': 5.0}
     """
-    if not schema.may_hold_integers or not _holds_whole_float(arguments):
+    names = arguments if schema.integer_members is None else schema.integer_members
+    if not names or not _holds_whole_float([arguments.get(name) for name in names]):
         return arguments, ()
     found: list[tuple[Path, float]] = []
     pending: list[tuple[Path, Any]] = [((), arguments)]
@@ -51,17 +52,17 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     return edit.value, tuple(repairs)
 
 
-def _holds_whole_float(arguments: dict[str, Any]) -> bool:
-    """Whether there is one at all: every valid call pays for this alone."""
-    pending: list[Any] = [arguments]
-    for part in pending:
-        for member in part.values() if type(part) is dict else part:
-            kind = type(member)
-            if kind is float:
-                if member.is_integer():
-                    return True
-            elif kind is dict or kind is list:
-                pending.append(member)
+def _holds_whole_float(values: list[Any]) -> bool:
+    """Whether there is one in *values*, those that may hold an integer: every valid call pays for this alone."""
+    for value in values:  # which grows by what is inside; not by recursion, for what fits may be nested deeply
+        kind = type(value)
+        if kind is float:
+            if value.is_integer():
+                return True
+        elif kind is dict:
+            values += value.values()
+        elif kind is list:
+            values += value
     return False
 
 
