@@ -266,7 +266,7 @@ class Bench:
         runtime = digest_runtime(None)
         for arguments in (MALFORMED, CORRECTED) if refused else (CORRECTED,):
             context.request()
-            answer = runtime.call_blocking("digest", arguments).to_json()
+            answer = runtime.call_sync("digest", arguments).to_json()
             tier = "errors and retries" if arguments is MALFORMED else "question, calls and answers"
             context.add(tier, self.call("call_skill", {"name": "digest", "arguments": arguments}) + self.tokens(answer))
 

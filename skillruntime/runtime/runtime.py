@@ -365,12 +365,6 @@ class SkillRuntime:
                 response = session.record_answer(request.name, request.sent, response)
             return self._noted(request, prepared, response)
 
-    def call_blocking(
-        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
-        """Call *name* without an event loop: the older name of `call_sync`."""
-        return self.call_sync(name, arguments, session=session, **options)
-
     def prepare(self, request: CallRequest) -> Prepared:
         """Return the call, decided as far as possible without waiting: its contract, its arguments, its runner.
 

@@ -292,10 +292,6 @@ class SkillSession:
         """Call a skill within this session, as `SkillRuntime.call_sync` does."""
         return self._runtime.call_sync(name, arguments, session=self, **options)
 
-    def call_blocking(self, name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
-        """Call a skill within this session: the older name of `call_sync`."""
-        return self.call_sync(name, arguments, **options)
-
     def require_result_budget(self) -> None:
         """Check, before a skill runs, that some tokens are left for its result.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 import threading
 import weakref
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ class Workspace:
         self._given = None if directory is None else Path(directory)
         self._directory: Path | None = None
         self._making = threading.Lock()  # parallel calls of one session must not make two
-        self._removal: weakref.finalize[[Path, int], Workspace] | None = None
+        self._removal: weakref.finalize[[Path], Workspace] | None = None
         self.own: dict[str, Any] = {}
         """The `OwnDirectory` of each untrusted skill that was called with this workspace."""
 
@@ -59,9 +58,7 @@ class Workspace:
             self._given.mkdir(parents=True, exist_ok=True)
             return self._given.resolve()
         made = make_temporary()
-        self._removal = weakref.finalize(self, _remove_own, made, os.getpid())
-        # When this process ends, a process that it forked may go on with the directory: `make_temporary` knows.
-        self._removal.atexit = sys.platform == "win32"
+        self._removal = weakref.finalize(self, remove_soon, made)
         return made
 
     def resolve(self, path: str) -> Path | None:
@@ -170,12 +167,6 @@ def _look(at: int | Path, prefix: str, found: dict[str, Identity], seen: int) ->
         if seen > FILE_LIMIT:
             return seen
     return seen
-
-
-def _remove_own(directory: Path, maker: int) -> None:
-    """Remove *directory* if this process made it, and not the process that it was forked from."""
-    if os.getpid() == maker:
-        remove_soon(directory)
 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:

@@ -64,7 +64,7 @@ def test_an_ordinary_script_is_called_like_any_other_skill(
     runtime: SkillRuntime, arguments: dict[str, Any], status: str, expected: Any
 ) -> None:
     """Words in, text or JSON out; what its own parser refuses is an error of the parameter."""
-    response = runtime.call_blocking("counter", arguments)
+    response = runtime.call_sync("counter", arguments)
 
     assert response.status == status, response.to_dict()
     if status == "success":

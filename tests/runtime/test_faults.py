@@ -69,7 +69,7 @@ def test_a_full_disk_fails_the_call_and_leaves_nothing(
     catalog = write_skill("x" * 100_000, trusted=False)
     monkeypatch.setattr("tempfile.tempdir", str(full_disk))
 
-    response = approved(catalog, workspace=full_disk.parent / "workspace").call_blocking("sample", {})
+    response = approved(catalog, workspace=full_disk.parent / "workspace").call_sync("sample", {})
 
     assert response.errors is not None
     assert "No space left on device" in response.errors[0].message
@@ -80,7 +80,7 @@ def test_a_script_that_finds_the_disk_full_fails_as_any_other(write_skill: Write
     """Its workspace is full: the script's own error is quoted."""
     catalog = write_skill("open('new', 'w').write('x' * 100_000)", trusted=False)
 
-    response = approved(catalog, workspace=full_disk, shared_workspace=True).call_blocking("sample", {})
+    response = approved(catalog, workspace=full_disk, shared_workspace=True).call_sync("sample", {})
 
     assert response.errors is not None
     assert "No space left on device" in response.errors[0].message
@@ -93,7 +93,7 @@ def test_without_a_temporary_directory_the_call_fails_in_an_envelope(
     catalog = write_skill(SHOW, trusted=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
 
-    response = approved(catalog, workspace=tmp_path / "workspace").call_blocking("sample", {})
+    response = approved(catalog, workspace=tmp_path / "workspace").call_sync("sample", {})
 
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.TOOL_NOT_AVAILABLE
@@ -106,7 +106,7 @@ def test_a_clock_that_jumps_changes_no_deadline(write_skill: WriteSkill, monkeyp
     times = iter([1e9, 2e9, 0.0] * 1000)
     monkeypatch.setattr(time, "time", lambda: next(times))
 
-    response = runtime.call_blocking("sample", {}, timeout=60)
+    response = runtime.call_sync("sample", {}, timeout=60)
 
     assert response.data is True
     assert response.metadata is not None

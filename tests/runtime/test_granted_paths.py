@@ -129,8 +129,8 @@ def test_a_granted_path_that_a_script_exchanged_is_not_followed(
         grants={"first": Grants(write=(str(places.shared),)), "second": Grants(write=(str(granted),))},
     )
 
-    first = runtime.call_blocking("first", {})
-    second = runtime.call_blocking("second", {})
+    first = runtime.call_sync("first", {})
+    second = runtime.call_sync("second", {})
 
     assert first.data is True, first.errors
     assert exchanged.is_symlink()
@@ -143,9 +143,9 @@ def test_a_grant_of_one_call_follows_no_link_of_the_workspace(places: Places, le
     granted = places.workspace / "out"
     granted.mkdir()
     runtime = places.runtime(places.catalog(exchange(granted, places.outside), granted), level)
-    runtime.call_blocking("first", {})
+    runtime.call_sync("first", {})
 
-    second = runtime.call_blocking("second", {}, grants=Grants(write=(str(granted),)))
+    second = runtime.call_sync("second", {}, grants=Grants(write=(str(granted),)))
 
     assert is_contained(second), second.data
     assert places.is_untouched()
@@ -161,8 +161,8 @@ def test_a_workspace_inside_a_granted_directory_is_not_exchanged(places: Places,
 
     with runtime.session(workspace=Workspace(workspace)) as session:
         assert session.workspace.directory == workspace
-        first = session.call_blocking("first", {})
-        second = session.call_blocking("second", {})
+        first = session.call_sync("first", {})
+        second = session.call_sync("second", {})
 
         with pytest.raises(OSError, match="symbolic link"):
             session.workspace.copy_out("secret", places.base / "copied")
@@ -182,7 +182,7 @@ def test_a_link_that_the_host_grants_is_refused(places: Places, level: str) -> N
     link.symlink_to("data")
     runtime = places.runtime(places.catalog("", link), level, grants={"second": Grants(write=(str(link),))})
 
-    second = runtime.call_blocking("second", {})
+    second = runtime.call_sync("second", {})
 
     assert second.errors is not None
     assert second.errors[0].code is ErrorCode.ACCESS_DENIED
@@ -197,7 +197,7 @@ def test_a_granted_directory_that_the_host_makes_again_is_granted(places: Places
     granted.rename(places.base / "old")
     granted.mkdir()
 
-    second = runtime.call_blocking("second", {})
+    second = runtime.call_sync("second", {})
 
     assert second.data == ["wrote"], second.errors
     assert (granted / "written").exists()
@@ -208,9 +208,9 @@ def test_a_granted_path_that_is_not_there_is_named(places: Places, level: str) -
     granted = places.base / "later"
     runtime = places.runtime(places.catalog("", granted), level, grants={"second": Grants(write=(str(granted),))})
 
-    refused = runtime.call_blocking("second", {})
+    refused = runtime.call_sync("second", {})
     granted.mkdir()
-    allowed = runtime.call_blocking("second", {})
+    allowed = runtime.call_sync("second", {})
 
     assert refused.errors is not None
     assert refused.errors[0].code is ErrorCode.ACCESS_DENIED
@@ -225,7 +225,7 @@ def test_a_granted_file_can_be_written(places: Places, level: str) -> None:
     source = f"open({str(granted)!r}, 'a').write('b')\nopen({str(places.base / 'beside')!r}, 'w')"
     runtime = places.runtime(places.catalog(source), level, grants={"first": Grants(write=(str(granted),))})
 
-    runtime.call_blocking("first", {})
+    runtime.call_sync("first", {})
 
     assert granted.read_text() == "ab"
     assert not (places.base / "beside").exists()

@@ -32,7 +32,7 @@ SHOW = "import json, os; print(json.dumps(sorted(set(os.environ) & {'API_TOKEN',
 def call(catalog: SkillCatalog, *, call_grants: Grants | None = None, **options: Any) -> SkillResponse:
     """Call the sample skill, approved by the host."""
     runtime = SkillRuntime(catalog, **{"approve": lambda request: True, **options})
-    return runtime.call_blocking("sample", {}, grants=call_grants)
+    return runtime.call_sync("sample", {}, grants=call_grants)
 
 
 @needs_sandbox
@@ -194,7 +194,7 @@ def test_each_missing_thing_is_named_and_refused(
     runtime = SkillRuntime(catalog)
 
     (missing,) = runtime.missing("sample")
-    response = runtime.call_blocking("sample", {})
+    response = runtime.call_sync("sample", {})
 
     assert missing.kind == kind
     assert part in missing.message
@@ -214,7 +214,7 @@ def test_odd_requirements_do_not_break_a_skill(write_skill: WriteSkill, odd: Any
         catalog.contract("sample")
 
     assert runtime.session().activate("sample")
-    assert runtime.call_blocking("sample", {}).errors[0].code is ErrorCode.INVALID_SKILL
+    assert runtime.call_sync("sample", {}).errors[0].code is ErrorCode.INVALID_SKILL
 
 
 def test_grants_are_checked_when_they_are_made() -> None:
@@ -263,7 +263,7 @@ def test_a_granted_secret_leaves_its_process_nowhere(
         )
         session = runtime.session()
         texts += [session.render_catalog().text, session.activate("sample")]
-        texts.append(session.call_blocking("sample", {}).to_json())
+        texts.append(session.call_sync("sample", {}).to_json())
     texts += [repr(records), repr([each.response.to_dict() for each in records]), repr(approvals), caplog.text]
 
     assert "***" in "".join(texts)

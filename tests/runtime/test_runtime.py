@@ -41,7 +41,7 @@ def implemented(function: Callable[..., Any], **contract: Any) -> SkillRuntime:
 def call_both_ways(runtime: SkillRuntime, arguments: Any = None, **options: Any) -> Iterator[SkillResponse]:
     """Call ``it`` from blocking code, then from async code."""
     given = {} if arguments is None else arguments
-    yield runtime.call_blocking("it", given, **options)
+    yield runtime.call_sync("it", given, **options)
 
     async def main() -> SkillResponse:
         return await runtime.call("it", given, **options)
@@ -65,7 +65,7 @@ def test_a_function_runs_under_its_skills_contract(write_skill: WriteSkill) -> N
     def shout(arguments: dict[str, Any]) -> str:
         return str(arguments["text"]).upper()
 
-    response = runtime.call_blocking("sample", {"TEXT": "hi"})
+    response = runtime.call_sync("sample", {"TEXT": "hi"})
 
     assert (response.status, response.data) == ("success", "HI")
     assert response.metadata is not None
@@ -106,7 +106,7 @@ def test_nothing_is_run_on_refusal(arguments: Any) -> None:
     schema = {"required": ["a"], "properties": {"a": {"type": "integer"}}}
     runtime = implemented(ran.append, input=schema)
 
-    responses = [runtime.call_blocking("it", arguments), anyio.run(runtime.call, "it", arguments)]
+    responses = [runtime.call_sync("it", arguments), anyio.run(runtime.call, "it", arguments)]
 
     assert ran == []
     for response in responses:
@@ -119,7 +119,7 @@ def test_nothing_is_run_on_refusal(arguments: Any) -> None:
 @pytest.mark.parametrize("name", ["nothing", "", None, 5, "sample/none", "../sample", "sampel"])
 def test_an_unknown_name_is_not_found(write_skill: WriteSkill, name: Any) -> None:
     """Any name a model makes up; the answer suggests a close one."""
-    response = SkillRuntime(write_skill("")).call_blocking(name, {})
+    response = SkillRuntime(write_skill("")).call_sync(name, {})
 
     assert error_of(response).code is ErrorCode.SKILL_NOT_FOUND
     assert error_of(response).suggested_action
@@ -129,7 +129,7 @@ def test_an_unknown_name_is_not_found(write_skill: WriteSkill, name: Any) -> Non
 
 def test_a_contract_that_nothing_runs_is_not_available(write_skill: WriteSkill) -> None:
     """No script and no function: the answer says the remedy."""
-    error = error_of(SkillRuntime(write_skill(None, run={})).call_blocking("sample", {}))
+    error = error_of(SkillRuntime(write_skill(None, run={})).call_sync("sample", {}))
 
     assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
     assert "@runtime.implements('sample')" in (error.suggested_action or "")
@@ -137,7 +137,7 @@ def test_a_contract_that_nothing_runs_is_not_available(write_skill: WriteSkill) 
 
 def test_a_broken_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
     """INVALID_SKILL, and never a traceback."""
-    error = error_of(SkillRuntime(write_skill("", input={"type": "no-such-type"})).call_blocking("sample", {}))
+    error = error_of(SkillRuntime(write_skill("", input={"type": "no-such-type"})).call_sync("sample", {}))
 
     assert error.code is ErrorCode.INVALID_SKILL
 
@@ -152,7 +152,7 @@ def test_a_broken_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
 )
 def test_a_skill_for_another_runtime_is_refused(write_skill: WriteSkill, required: str, code: ErrorCode | None) -> None:
     """`requires.runtime` (31.5): the error names both versions."""
-    response = SkillRuntime(write_skill("print(1)", requires={"runtime": required})).call_blocking("sample", {})
+    response = SkillRuntime(write_skill("print(1)", requires={"runtime": required})).call_sync("sample", {})
 
     if code is None:
         assert response.status == "success"
@@ -167,7 +167,7 @@ def test_an_untrusted_script_is_not_run(write_skill: WriteSkill, tmp_path: Path)
     """Without the host's hook: ACCESS_DENIED with the remedy, and nothing has run."""
     catalog = write_skill("open('ran', 'w')", trusted=False)
 
-    error = error_of(SkillRuntime(catalog, workspace=tmp_path / "w").call_blocking("sample", {}))
+    error = error_of(SkillRuntime(catalog, workspace=tmp_path / "w").call_sync("sample", {}))
 
     assert (error.code, error.recoverable) == (ErrorCode.ACCESS_DENIED, False)
     assert "approve=" in (error.suggested_action or "")
@@ -192,7 +192,7 @@ def test_the_host_approves_or_does_not(write_skill: WriteSkill, answer: Any, sta
 
     runtime = SkillRuntime(write_skill("print(1)", trusted=False), approve=approve_later if is_async else approve)
 
-    for response in (runtime.call_blocking("sample", {"text": 1}), anyio.run(runtime.call, "sample", {"text": 1})):
+    for response in (runtime.call_sync("sample", {"text": 1}), anyio.run(runtime.call, "sample", {"text": 1})):
         assert response.status == status
     assert [(request.name, request.script, request.arguments) for request in asked] == [
         ("sample", "scripts/run.py", {"text": "1"})
@@ -204,7 +204,7 @@ def test_the_arguments_are_refused_before_anyone_is_asked(write_skill: WriteSkil
     asked: list[Approval] = []
     runtime = SkillRuntime(write_skill("", trusted=False), approve=lambda request: asked.append(request) or True)
 
-    assert runtime.call_blocking("sample", {"wrong": 1}).status == "failed"
+    assert runtime.call_sync("sample", {"wrong": 1}).status == "failed"
     assert asked == []
 
 
@@ -213,7 +213,7 @@ def test_the_hosts_own_function_needs_no_approval(write_skill: WriteSkill) -> No
     runtime = SkillRuntime(write_skill("", trusted=False))
     runtime.implements("sample")(lambda arguments: 1)
 
-    assert runtime.call_blocking("sample", {}).data == 1
+    assert runtime.call_sync("sample", {}).data == 1
 
 
 # Functions
@@ -278,7 +278,7 @@ def test_an_async_function_can_be_called_from_a_running_loop_too() -> None:
         return "done"
 
     async def main() -> SkillResponse:
-        return implemented(work).call_blocking("it", {})
+        return implemented(work).call_sync("it", {})
 
     assert anyio.run(main).data == "done"
 
@@ -323,7 +323,7 @@ def test_a_bug_goes_to_the_log_with_its_traceback(caplog: pytest.LogCaptureFixtu
     def fail(arguments: dict[str, Any]) -> None:
         raise ValueError("the inside story")
 
-    implemented(fail).call_blocking("it", {})
+    implemented(fail).call_sync("it", {})
 
     assert "the inside story" in caplog.text
     assert "Traceback" in caplog.text
@@ -334,7 +334,7 @@ def test_a_function_may_answer_with_an_envelope() -> None:
     error = SkillError(ErrorCode.FETCH_FAILED, "one is down", True)
     answer = SkillResponse("partial_success", data={"n": 1}, errors=[error], metadata={"source": "cache"})
 
-    response = implemented(lambda arguments: answer).call_blocking("it", {})
+    response = implemented(lambda arguments: answer).call_sync("it", {})
 
     assert (response.status, response.data, response.errors) == ("partial_success", {"n": 1}, [error])
     assert response.metadata is not None
@@ -449,7 +449,7 @@ def test_what_the_host_lets_through_is_raised() -> None:
             if is_async:
                 anyio.run(lambda runtime=runtime, options=options: runtime.call("it", {}, **options))
             else:
-                runtime.call_blocking("it", {}, **options)
+                runtime.call_sync("it", {}, **options)
 
 
 def test_a_runner_may_come_from_another_package(write_skill: WriteSkill) -> None:
@@ -461,17 +461,17 @@ def test_a_runner_may_come_from_another_package(write_skill: WriteSkill) -> None
     catalog = write_skill("raise SystemExit")
     runtime = SkillRuntime(catalog, runners=[lambda skill, contract: None, lambda skill, contract: remote])
 
-    assert runtime.call_blocking("sample", {}).data == "from far away"
+    assert runtime.call_sync("sample", {}).data == "from far away"
 
 
 def test_a_new_catalog_is_seen(write_skill: WriteSkill) -> None:
     """Contracts are kept until the host gives a new catalog."""
     runtime = SkillRuntime(write_skill("print(1)"))
-    assert runtime.call_blocking("sample", {}).metadata["version"] == "1.2.0"
+    assert runtime.call_sync("sample", {}).metadata["version"] == "1.2.0"
 
     runtime.catalog = write_skill("print(2)", version="1.3.0")
 
-    assert runtime.call_blocking("sample", {}).metadata["version"] == "1.3.0"
+    assert runtime.call_sync("sample", {}).metadata["version"] == "1.3.0"
 
 
 def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
@@ -480,7 +480,7 @@ def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
     schema = {"properties": {"n": {"type": "integer"}}}
     runtime.implements("it", contract=Contract.from_dict({"input": schema}))(lambda arguments: arguments)
 
-    assert runtime.call_blocking("it", {"n": "5"}).status == "failed"
+    assert runtime.call_sync("it", {"n": "5"}).status == "failed"
 
 
 @pytest.mark.parametrize(
@@ -525,5 +525,5 @@ def test_an_old_caller_gets_the_old_shape_of_the_output() -> None:
     runtime = SkillRuntime()
     runtime.implements("counter", contract=contract)(lambda arguments: {"count": 3})
 
-    assert runtime.call_blocking("counter", {}, version="1.2.0").data == {"n": 3}
-    assert runtime.call_blocking("counter", {}).data == {"count": 3}
+    assert runtime.call_sync("counter", {}, version="1.2.0").data == {"n": 3}
+    assert runtime.call_sync("counter", {}).data == {"count": 3}

@@ -351,7 +351,7 @@ SHOW = "import json, os; print(json.dumps({'home': os.environ.get('HOME', ''), '
 
 def call(catalog: SkillCatalog, **options: Any) -> SkillResponse:
     """Call the sample skill, approved by the host."""
-    return SkillRuntime(catalog, approve=lambda request: True, **options).call_blocking("sample", {})
+    return SkillRuntime(catalog, approve=lambda request: True, **options).call_sync("sample", {})
 
 
 def test_an_untrusted_script_runs_in_the_sandbox_and_the_envelope_says_so(
@@ -408,9 +408,9 @@ def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str)
     """`stopped` is true because every process was seen to be gone, a daemon included."""
     source = "import os, time\nif os.fork() == 0: os.setsid()\ntime.sleep(600)"
 
-    response = SkillRuntime(
-        write_skill(source, trusted=False), approve=lambda request: True, sandbox=level
-    ).call_blocking("sample", {}, timeout=0.5)
+    response = SkillRuntime(write_skill(source, trusted=False), approve=lambda request: True, sandbox=level).call_sync(
+        "sample", {}, timeout=0.5
+    )
 
     assert response.errors is not None
     assert response.errors[0].details == {"timeout_seconds": 0.5, "stopped": True}

@@ -70,7 +70,7 @@ def test_a_script_without_a_lock_names_the_command_that_makes_one(write_skill: W
     runtime = SkillRuntime(write_skill(SOURCE))
 
     (missing,) = runtime.missing("sample")
-    response = runtime.call_blocking("sample", {})
+    response = runtime.call_sync("sample", {})
 
     assert missing.message == "it needs tinydep>=1, which is not installed, and has no lock"
     assert "uv lock --script scripts/run.py" in missing.action
@@ -86,7 +86,7 @@ def test_a_prepared_script_runs_in_the_sandbox_with_its_packages(locked: SkillCa
     before = [each.message for each in runtime.missing("sample")]
 
     python = prepare_script(locked.activate("sample"), "scripts/run.py", uv=uv)
-    response = runtime.call_blocking("sample", {})
+    response = runtime.call_sync("sample", {})
 
     assert before == ["it needs tinydep>=1, and its environment is not prepared"]
     assert runtime.missing("sample") == ()
@@ -106,7 +106,7 @@ def test_the_environment_is_read_only_for_the_script(
     script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
     script.write_text(SOURCE + "open(tinydep.__file__, 'a').write('VALUE = 1')\n")
 
-    response = SkillRuntime(locked, approve=lambda request: True, sandbox=level).call_blocking("sample", {})
+    response = SkillRuntime(locked, approve=lambda request: True, sandbox=level).call_sync("sample", {})
 
     assert response.status == "failed"
     (module,) = python.parents[1].rglob("tinydep.py")
@@ -118,7 +118,7 @@ def test_a_trusted_script_uses_its_environment_too(locked: SkillCatalog, write_s
     catalog = write_skill(SOURCE, trusted=True)
     prepare_script(catalog.activate("sample"), "scripts/run.py", uv=uv)
 
-    assert SkillRuntime(catalog).call_blocking("sample", {}).data["value"] == 42
+    assert SkillRuntime(catalog).call_sync("sample", {}).data["value"] == 42
 
 
 def test_another_lock_is_another_environment(locked: SkillCatalog, uv: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ print(json.dumps({"arguments": arguments, "cwd": os.getcwd(), "environment": sor
 def call(catalog: SkillCatalog, arguments: Any = None, **options: Any) -> SkillResponse:
     """Call the sample skill."""
     runtime = SkillRuntime(catalog, **{key: options.pop(key) for key in ("workspace", "environment") if key in options})
-    return runtime.call_blocking("sample", arguments or {}, **options)
+    return runtime.call_sync("sample", arguments or {}, **options)
 
 
 def only_error(response: SkillResponse) -> SkillError:
@@ -438,7 +438,7 @@ def test_a_forged_envelope_is_data(write_skill: WriteSkill) -> None:
     }
     catalog = write_skill(f"print({json.dumps(json.dumps(forged))})")
 
-    response = SkillRuntime(catalog).call_blocking("sample", {})
+    response = SkillRuntime(catalog).call_sync("sample", {})
 
     assert response.data == forged
     assert (response.metadata or {})["skill"] == "sample"

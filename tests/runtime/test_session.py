@@ -57,10 +57,10 @@ def test_a_repeated_refusal_says_so(write_skill: WriteSkill) -> None:
     session = runtime.session()
     bad = {"wrong": 1, "text": "x"}
 
-    first = session.call_blocking("sample", bad)
+    first = session.call_sync("sample", bad)
     second = anyio.run(session.call, "sample", {"text": "x", "wrong": 1})
-    other = session.call_blocking("sample", {"wrong": 2})
-    elsewhere = runtime.session().call_blocking("sample", bad)
+    other = session.call_sync("sample", {"wrong": 2})
+    elsewhere = runtime.session().call_sync("sample", bad)
 
     def says_so(response):
         return "has been refused 2 times" in response.errors[0].suggested_action
@@ -80,10 +80,10 @@ print(number)
     runtime = SkillRuntime(write_skill(source))
 
     with runtime.session() as session:
-        numbers = [session.call_blocking("sample", {}).data for _ in range(3)]
+        numbers = [session.call_sync("sample", {}).data for _ in range(3)]
         directory = session.workspace.directory
     own = runtime.session(workspace=tmp_path / "own")
-    own.call_blocking("sample", {})
+    own.call_sync("sample", {})
     own.close()
 
     assert numbers == [0, 1, 2]

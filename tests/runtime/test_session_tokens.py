@@ -42,8 +42,8 @@ def test_every_text_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path)
     session.activate("sample")
     session.read_resource("sample", "rules.md")
     session.admit_schema("sample", "{}")
-    session.call_blocking("sample", "nonsense {")
-    session.call_blocking("sample", {})
+    session.call_sync("sample", "nonsense {")
+    session.call_sync("sample", {})
 
     tiers = session.ledger.to_dict()["tiers"]
     assert {tier: list(spent["by_name"]) for tier, spent in tiers.items()} == {
@@ -69,7 +69,7 @@ def test_without_limits_nothing_is_counted_until_somebody_asks(
         patched.setattr("skillruntime.tokens.budget.count", None)
 
         session.activate("sample")
-        session.call_blocking("echo", {})
+        session.call_sync("echo", {})
 
     assert session.ledger.spent("result") > 0
 
@@ -81,7 +81,7 @@ def test_a_long_result_is_paged_and_read_on_to_its_end() -> None:
     echo(runtime, text)
     session = runtime.session(limits=TokenLimits(page_tokens=200))
 
-    response = session.call_blocking("echo", {})
+    response = session.call_sync("echo", {})
     shown, handle = str(response.data), (response.metadata or {})["read_on"]
     parts = [shown.split("\n[cut: ")[0]]
     while "\n[cut: " in shown:
@@ -102,7 +102,7 @@ def test_nothing_is_run_whose_result_could_not_be_returned() -> None:
     calls = echo(runtime, "word " * 12)
     session = runtime.session(limits=TokenLimits(total_tokens=60))
 
-    answers = [session.call_blocking("echo", {}) for _ in range(6)]
+    answers = [session.call_sync("echo", {}) for _ in range(6)]
 
     refused = answers[-1]
     assert len(calls) == 2
@@ -141,7 +141,7 @@ def test_an_envelope_says_what_was_spent_when_asked() -> None:
 
     assert metadata["tokens"]["total"] == metadata["tokens"]["result"]
     assert metadata["tokens"]["left"] == 70 - metadata["tokens"]["total"]
-    assert (session.call_blocking("echo", {}).metadata or {}).get("tokens")
+    assert (session.call_sync("echo", {}).metadata or {}).get("tokens")
     assert session.ledger.warnings
 
 
@@ -179,7 +179,7 @@ def test_an_observer_receives_each_call_load_and_read(write_skill: WriteSkill, t
     with pytest.raises(ResourceNotFoundError):
         session.read_resource("sample", "b.md")
     anyio.run(session.call, "sample", '{"text": "secret",}')
-    session.call_blocking("sample", {})
+    session.call_sync("sample", {})
 
     assert [(r.operation.value, r.name, r.path, r.status) for r in records] == [
         ("load_skill", "sample", None, "success"),

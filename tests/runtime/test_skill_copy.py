@@ -65,9 +65,9 @@ def test_a_script_exchanged_after_the_approval_does_not_run(write_skill: WriteSk
         script.symlink_to(tmp_path / "outside.py")
         return True
 
-    first = runtime_of(catalog, approve_then_exchange).call_blocking("sample", {})
+    first = runtime_of(catalog, approve_then_exchange).call_sync("sample", {})
     exchange(script, "honest")
-    second = runtime_of(catalog, approve_then_link).call_blocking("sample", {})
+    second = runtime_of(catalog, approve_then_link).call_sync("sample", {})
 
     assert (first.data, second.data) == ("honest", "honest")
 
@@ -97,7 +97,7 @@ def test_300_races_give_each_digest_one_text(write_skill: WriteSkill, tmp_path: 
     try:
         texts: dict[str, set[str]] = {}
         for _ in range(300):
-            response = runtime.call_blocking("sample", {})
+            response = runtime.call_sync("sample", {})
             if response.ok:
                 texts.setdefault(approved[-1], set()).add(response.data)
     finally:
@@ -118,11 +118,11 @@ def test_a_kept_approval_holds_for_the_same_files_alone(write_skill: WriteSkill,
         kept.append(request.digest)
         return True
 
-    first = runtime_of(catalog, remember).call_blocking("sample", {})
+    first = runtime_of(catalog, remember).call_sync("sample", {})
     runtime = runtime_of(catalog, lambda request: kept[0])
-    same = runtime.call_blocking("sample", {})
+    same = runtime.call_sync("sample", {})
     (tmp_path / "skills" / "sample" / "scripts" / "words.py").write_text("WORD = 1")
-    changed = runtime.call_blocking("sample", {})
+    changed = runtime.call_sync("sample", {})
 
     assert first.ok
     assert same.ok
@@ -134,7 +134,7 @@ def test_a_kept_approval_holds_for_the_same_files_alone(write_skill: WriteSkill,
 @pytest.mark.parametrize("answer", [False, None, 1, "yes", {"approved": True}, object()])
 def test_only_true_the_digest_or_grants_are_an_approval(write_skill: WriteSkill, answer: Any) -> None:
     """A truthy object is a mistake of the host, not a yes."""
-    response = runtime_of(write_skill("honest", trusted=False), lambda request: answer).call_blocking("sample", {})
+    response = runtime_of(write_skill("honest", trusted=False), lambda request: answer).call_sync("sample", {})
 
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.ACCESS_DENIED
@@ -245,7 +245,7 @@ def test_a_sparse_file_is_refused_before_it_is_read(write_skill: WriteSkill, tmp
 def test_the_script_of_an_untrusted_skill_runs_from_its_copy(write_skill: WriteSkill) -> None:
     """The sandbox is given the copy alone; it is gone after the call."""
     sandbox = Recording()
-    runtime_of(write_skill("honest", trusted=False), lambda request: True, sandbox=sandbox).call_blocking("sample", {})
+    runtime_of(write_skill("honest", trusted=False), lambda request: True, sandbox=sandbox).call_sync("sample", {})
 
     (command,) = sandbox.commands
 
@@ -263,14 +263,14 @@ def test_of_a_frozen_skill_the_hashed_bytes_run(write_skill: WriteSkill, tmp_pat
     recording = Recording()
     catalog = discover(Root(str(root), trusted), frozen=lockfile)
     runtime = runtime_of(catalog, lambda _: True, sandbox=recording, sandbox_trusted=True)
-    assert runtime.call_blocking("sample", {}).data == "honest"
+    assert runtime.call_sync("sample", {}).data == "honest"
     if trusted:
         assert str(root) not in recording.commands[0].argv[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         real = skill_copy._files
         patch.setattr(skill_copy, "_files", lambda *a: exchange(script, "forged") or real(*a))  # type: ignore[func-returns-value]
-        response = runtime.call_blocking("sample", {})
+        response = runtime.call_sync("sample", {})
 
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.INVALID_SKILL

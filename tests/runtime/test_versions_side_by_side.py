@@ -37,18 +37,18 @@ def test_a_call_runs_the_version_that_the_range_chooses(catalog: SkillCatalog) -
     """With its own contract and its own script; the envelope says which it was."""
     runtime = SkillRuntime(catalog)
 
-    old = runtime.call_blocking("digest@^1", {"topic": "AI"})
-    new = runtime.call_blocking("digest", {"topics": "AI"})
-    exact = runtime.call_blocking("digest@1.2.0", {"topic": "AI"})
+    old = runtime.call_sync("digest@^1", {"topic": "AI"})
+    new = runtime.call_sync("digest", {"topics": "AI"})
+    exact = runtime.call_sync("digest@1.2.0", {"topic": "AI"})
 
     assert (old.data["version"], new.data["version"], exact.data["version"]) == ("1.2.0", "2.0.0", "1.2.0")
     assert (old.metadata["skill"], old.metadata["version"]) == ("digest@^1", "1.2.0")
-    assert runtime.call_blocking("digest@^1", {"topics": "AI"}).status == "failed"
+    assert runtime.call_sync("digest@^1", {"topics": "AI"}).status == "failed"
 
 
 def test_a_call_of_an_unmet_range_is_an_envelope(catalog: SkillCatalog) -> None:
     """SKILL_NOT_FOUND, with the versions there are."""
-    response = SkillRuntime(catalog).call_blocking("digest@^7", {})
+    response = SkillRuntime(catalog).call_sync("digest@^7", {})
 
     error = response.errors[0]
     assert error.code is ErrorCode.SKILL_NOT_FOUND
@@ -59,7 +59,7 @@ def test_a_call_of_an_unmet_range_is_an_envelope(catalog: SkillCatalog) -> None:
 def test_a_function_runs_the_version_it_was_registered_for(catalog: SkillCatalog) -> None:
     """The plain name gives the default, ``name@version`` that version, under any range."""
     runtime = SkillRuntime(catalog)
-    assert runtime.call_blocking("digest@^1", {"topic": "AI"}).data["version"] == "1.2.0"
+    assert runtime.call_sync("digest@^1", {"topic": "AI"}).data["version"] == "1.2.0"
 
     @runtime.implements("digest")
     def newest(arguments: dict[str, Any]) -> str:
@@ -69,9 +69,9 @@ def test_a_function_runs_the_version_it_was_registered_for(catalog: SkillCatalog
     def oldest(arguments: dict[str, Any]) -> str:
         return "old"
 
-    assert runtime.call_blocking("digest@^2", {"topics": "AI"}).data == "new"
-    assert runtime.call_blocking("digest@^1", {"topic": "AI"}).data == "old"
-    assert runtime.call_blocking("digest@1.x", {"topic": "AI"}).data == "old"
+    assert runtime.call_sync("digest@^2", {"topics": "AI"}).data == "new"
+    assert runtime.call_sync("digest@^1", {"topic": "AI"}).data == "old"
+    assert runtime.call_sync("digest@1.x", {"topic": "AI"}).data == "old"
 
 
 def test_what_is_kept_of_ranges_is_bounded(catalog: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_app
     """A contract derived from a script does not make the script trusted."""
     runtime = SkillRuntime(discover(skills))
 
-    response = runtime.call_blocking("carpentry/paint", {"colour": "red"})
+    response = runtime.call_sync("carpentry/paint", {"colour": "red"})
 
     assert response.status == "failed"
     assert response.errors is not None
@@ -113,7 +113,7 @@ def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path,
 
     runtime = SkillRuntime(discover(skills), approve=approve, workspace=tmp_path / "work")
 
-    response = runtime.call_blocking("carpentry/paint", {"colour": "red", "coats": "3"})
+    response = runtime.call_sync("carpentry/paint", {"colour": "red", "coats": "3"})
 
     assert [(each.name, each.script, dict(each.arguments)) for each in asked] == [
         ("carpentry/paint", "scripts/paint.py", {"colour": "red", "coats": 3})
@@ -126,7 +126,7 @@ def test_a_derived_tool_of_a_trusted_skill_runs_unasked(skills: Path, tmp_path: 
     """As every script of a trusted skill does."""
     runtime = SkillRuntime(discover(skills, trusted=True), workspace=tmp_path / "work")
 
-    response = runtime.call_blocking("carpentry/cut", {"how": "saw", "length": "300"})
+    response = runtime.call_sync("carpentry/cut", {"how": "saw", "length": "300"})
 
     assert response.status == "success", response.to_dict()
     assert response.data == {"how": "saw", "length": 300, "wood": "oak"}
