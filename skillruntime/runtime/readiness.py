@@ -32,7 +32,7 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime.grants import Grants, requirements_of
 from skillruntime.runtime.interpreters import SANDBOX_PATH, command_names, find_interpreter
-from skillruntime.runtime.script_environments import environment_of, lock_name, stale_packages
+from skillruntime.runtime.script_environments import environment_of, lock_name
 
 __all__ = ["Missing", "Source", "how_to_grant", "interpreter_from_lock", "missing_of", "read_head", "refuse_if_missing"]
 
@@ -176,14 +176,7 @@ def _packages(script: str, source: bytes, read: Source, skill: str) -> Iterator[
         message = f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not installed, and has no lock"
         yield Missing("package", message, f"Ask the user to run: {_lock_commands(script, skill, missing)}")
         return
-    try:
-        stale = stale_packages(declared.dependencies, lock)
-    except InvalidSkillError as error:
-        stale = [str(error)]
-    if stale:
-        message = f"the lock {lock_name(script)} does not fit the script"
-        yield Missing("package", message, f"Ask the user to run: {_lock_commands(script, skill, missing)}")
-    elif environment_of(lock) is None:
+    if environment_of(lock) is None:
         message = f"it needs {listed}, and its environment is not prepared"
         yield Missing("package", message, f"Ask the user to run: skillruntime prepare {skill}")
 

@@ -18,15 +18,12 @@ import tomllib
 from contextlib import suppress
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
 from skillruntime.catalog.skill import Skill
 from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, ToolNotAvailableError
 from skillruntime.runtime.temporary import remove_tree
 
-__all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages", "stale_packages"]
+__all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages"]
 
 _TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
 # Credentials of the host reach uv only by its own variables; a lock may name any server.
@@ -44,16 +41,6 @@ def environment_of(lock: bytes) -> Path | None:
     """Return the interpreter of the environment that was prepared for *lock*; None if there is none."""
     found = _directory(lock) / "bin" / "python"
     return found if found.is_file() else None
-
-
-def stale_packages(declared: tuple[str, ...], lock: bytes) -> list[str]:
-    """Return those of the *declared* dependencies that *lock* was not made for, or that cannot be read as requirements.
-
-    Raises:
-        InvalidSkillError: it is not a lock of uv.
-    """
-    locked = {_identity(each) for each in _stated(_parsed(lock))}
-    return [text for text in declared if _identity(text) not in locked]
 
 
 def scripts_with_packages(skill: Skill) -> list[str]:
@@ -80,12 +67,6 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
         ResourceNotFoundError: there is no such script.
     """
     source, lock = skill.read_resource_bytes(script), _lock_of(skill, script)
-    declared = parse_inline_metadata(source.decode("utf-8", "replace"))
-    if stale := stale_packages(declared.dependencies, lock):
-        raise InvalidSkillError(
-            f"{lock_name(script)} is out of date: it lacks {', '.join(stale)}",
-            suggested_action=f"Run: uv lock --script {script}",
-        )
     if (found := environment_of(lock)) is not None:
         return found
     program = shutil.which(uv)
@@ -109,7 +90,7 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
             [program, "venv", "--quiet", "--no-config", "--no-python-downloads", "--python", sys.executable],
             environment,
         )
-        options = ("--active", "--frozen", "--no-build", "--no-config", "--no-python-downloads")
+        options = ("--active", "--locked", "--no-build", "--no-config", "--no-python-downloads")
         _run([program, "sync", "--quiet", "--script", str(path), *options], environment)
         try:
             environment.rename(target)
@@ -165,30 +146,6 @@ def _parsed(lock: bytes) -> dict[str, object]:
         raise InvalidSkillError(
             "The lock of the script is not one that uv wrote", suggested_action="Run: uv lock --script SCRIPT"
         ) from None
-
-
-def _stated(document: dict[str, object]) -> list[str]:
-    """Return the requirements for which a lock was made, from its ``manifest``."""
-    manifest = document.get("manifest")
-    stated = manifest.get("requirements") if isinstance(manifest, dict) else None
-    found = []
-    for each in stated if isinstance(stated, list) else ():
-        if isinstance(each, dict):
-            extras = each.get("extras")
-            shown = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else ""
-            marker = f"; {each['marker']}" if "marker" in each else ""
-            found.append(f"{each.get('name')}{shown}{each.get('specifier', '')}{marker}")
-    return found
-
-
-def _identity(text: str) -> tuple[object, ...]:
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
-        return (text,)
-    # uv writes a marker in a form of its own, so only its presence is compared.
-    extras = tuple(sorted(map(canonicalize_name, requirement.extras)))
-    return canonicalize_name(requirement.name), extras, str(requirement.specifier), requirement.marker is not None
 
 
 def _require_wheels(lock: bytes) -> None:

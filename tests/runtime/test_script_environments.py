@@ -16,7 +16,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.levels import sandbox_report
-from skillruntime.runtime.script_environments import environment_of, prepare_script, stale_packages
+from skillruntime.runtime.script_environments import environment_of, prepare_script
 
 WriteSkill = Callable[..., SkillCatalog]
 
@@ -143,11 +143,8 @@ def test_a_stale_lock_is_refused(locked: SkillCatalog, uv: str, tmp_path: Path) 
     script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
     script.write_text(SOURCE.replace('"tinydep>=1"', '"tinydep>=1", "other-package"'))
 
-    with pytest.raises(InvalidSkillError, match="out of date: it lacks other-package"):
+    with pytest.raises(ToolNotAvailableError, match="other-package was not found"):
         prepare_script(locked.activate("sample"), "scripts/run.py", uv=uv)
-
-    missing = SkillRuntime(locked).missing("sample")
-    assert missing[0].message == "the lock scripts/run.py.lock does not fit the script"
 
 
 @pytest.mark.parametrize(
@@ -186,12 +183,3 @@ def test_without_uv_the_error_says_how_to_get_it(locked: SkillCatalog) -> None:
     """It is needed only to prepare."""
     with pytest.raises(ToolNotAvailableError, match=r"'no-such-uv'.*is not installed"):
         prepare_script(locked.activate("sample"), "scripts/run.py", uv="no-such-uv")
-
-
-@pytest.mark.parametrize("text", [b"", b"not toml [", b"\xff", b"[manifest]\nrequirements = 5", b"package = 5"])
-def test_a_broken_lock_is_a_finding(text: bytes) -> None:
-    """Nothing crashes on it."""
-    try:
-        assert stale_packages(("tinydep>=1",), text) == ["tinydep>=1"]
-    except InvalidSkillError:
-        pass

@@ -51,14 +51,6 @@ class LocalSandbox:
         """What it guarantees."""
         return self._level
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What it is made of: a self-test holds for just this."""
-        if self._bubblewrap is None:
-            return (self._level, str(self._abi))
-        status = Path(self._bubblewrap).stat()
-        return (self._level, self._bubblewrap, str(status.st_mtime_ns), str(status.st_size))
-
     def __repr__(self) -> str:
         return f"<LocalSandbox {self._level}>"
 

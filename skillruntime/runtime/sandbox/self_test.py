@@ -7,11 +7,9 @@ bubblewrap or this library changes.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import socket
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,15 +19,13 @@ from typing import Any
 
 import anyio
 
-import skillruntime
 from skillruntime.runtime.sandbox.launcher import LocalSandbox
 from skillruntime.runtime.sandbox.protocol import Limits, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 
-__all__ = ["failure_of", "remember", "remembered"]
+__all__ = ["failure_of"]
 
 _SECONDS = 30.0
-_REMEMBERED = 16  # an older one is tested again
 _CANARY = "canary-6f1c2b"
 
 # Each probe must fail in the sandbox, except those whose name begins with "may_". (Where the host is root of a user
@@ -186,38 +182,3 @@ def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
         except BlockingIOError:
             leaks.append("leaves_processes")
     return leaks
-
-
-def remembered(sandbox: LocalSandbox) -> bool:
-    """Return whether *sandbox* passed its self-test since this machine was started."""
-    try:
-        status = _memory(sandbox).lstat()
-    except OSError:
-        return False
-    # Only what this user wrote, where no one else could have: it replaces a test.
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
-
-
-def remember(sandbox: LocalSandbox) -> None:
-    """Note that *sandbox* passed; where that cannot be written, the next process tests again."""
-    path = _memory(sandbox)
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for old in sorted(path.parent.iterdir(), key=lambda each: each.lstat().st_mtime)[:-_REMEMBERED]:
-            old.unlink()
-        path.touch(mode=0o600)
-
-
-def _memory(sandbox: LocalSandbox) -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "skillruntime" / "sandbox-self-tests" / _identity(sandbox)
-
-
-def _identity(sandbox: LocalSandbox) -> str:
-    """What a passed test depends on; a container shares its host's boot, and has other namespaces."""
-    parts = [Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip(), *sandbox.identity]
-    parts += [str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("user", "mnt", "pid")]
-    parts += [str(os.geteuid()), os.uname().release, sys.executable, skillruntime.__version__]
-    # The files of this package, because a checkout keeps its version while its code changes.
-    parts += [str(path.stat().st_mtime_ns) for path in sorted(Path(__file__).parent.glob("*.py"))]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
