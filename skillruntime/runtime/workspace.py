@@ -175,21 +175,12 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
 
     if os.path.lexists(destination):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(destination))
-    nameless = _nameless_file(destination.parent)
-    if nameless is not None:
-        with os.fdopen(nameless, "wb") as file:
-            copyfileobj(source, file)
-            file.flush()
-            # Not a rename, which would replace a file that was made meanwhile. With a directory's descriptor, because
-            # only then Python has the kernel follow this link (linkat(2), AT_SYMLINK_FOLLOW).
-            os.link(f"/proc/self/fd/{nameless}", destination, src_dir_fd=nameless, follow_symlinks=True)
-        return destination
     partial = destination.parent / f".{os.urandom(8).hex()}.part"
     try:
         with partial.open("xb") as file:
             copyfileobj(source, file)
         try:
-            destination.hardlink_to(partial)
+            destination.hardlink_to(partial)  # not a rename, which would replace a file that was made meanwhile
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links, such as FAT
@@ -197,17 +188,6 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
     finally:
         partial.unlink(missing_ok=True)
     return destination
-
-
-def _nameless_file(directory: Path) -> int | None:
-    """Open a file in *directory* that has no name yet, so that nothing is left of it if this process is killed.
-
-    None where there are no such files (open(2), O_TMPFILE: NFS, FAT, other systems than Linux).
-    """
-    try:
-        return os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-    except (OSError, AttributeError):
-        return None
 
 
 def _encodable(path: str) -> str:

@@ -414,13 +414,3 @@ def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str)
 
     assert response.errors is not None
     assert response.errors[0].details == {"timeout_seconds": 0.5, "stopped": True}
-
-
-async def test_a_closed_workspace_is_open_to_the_next_command(level: str, workspace: Path) -> None:
-    """A script that takes every right from its own directory costs itself alone."""
-    before = workspace.stat().st_mode
-
-    await run(level, workspace, "import os; os.mkdir('inner'); os.chmod('inner', 0); os.chmod('.', 0)")
-
-    assert workspace.stat().st_mode == before
-    assert (await run(level, workspace, "open('made', 'w').close(); print('made')")).stdout == b"made\n"

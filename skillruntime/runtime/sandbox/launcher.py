@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import socket
-import stat
 import subprocess
 import sys
 import threading
@@ -22,7 +21,7 @@ import anyio
 
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
 from skillruntime.runtime.sandbox.readable_paths import system_paths
-from skillruntime.runtime.sandbox.without_links import WritablePathError, open_without_links, outermost
+from skillruntime.runtime.sandbox.without_links import WritablePathError, outermost
 from skillruntime.runtime.temporary import make_temporary, remove_soon
 
 __all__ = ["LocalSandbox", "with_private_directories"]
@@ -57,9 +56,6 @@ class LocalSandbox:
     async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
-            for path in command.writable:
-                with suppress(OSError):  # the supervisor says what is wrong with it
-                    _keep_mode(str(path), ours)
             if self._level == "landlock":
                 # There is no private /tmp: the command gets a directory of its own instead.
                 temporary = make_temporary()
@@ -187,20 +183,6 @@ def with_private_directories(command: SandboxCommand, temporary: Path) -> Sandbo
         home.mkdir()
         writable = (*writable, temporary)
     return dataclasses.replace(command, environment={**command.environment, **own}, writable=writable)
-
-
-def _keep_mode(path: str, ours: ExitStack) -> None:
-    """Have *ours* give *path* its mode back: a script that closes its workspace must not close it to the next one."""
-    descriptor = open_without_links(path)
-    ours.callback(os.close, descriptor)
-    ours.callback(_restore_mode, descriptor, os.fstat(descriptor).st_mode)
-
-
-def _restore_mode(descriptor: int, before: int) -> None:
-    with suppress(OSError):  # an unprivileged host does not own it any more
-        if os.fstat(descriptor).st_mode != before:
-            # fchmod(2) refuses a descriptor of O_PATH, and opening for reading may be what the script forbade.
-            Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IMODE(before))
 
 
 class _Conversation:
