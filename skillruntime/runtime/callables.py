@@ -111,16 +111,6 @@ class Callables:
         except SkillRuntimeError:
             return None
 
-    def is_unknown(self, name: str) -> bool:
-        """Whether the catalog has no callable *name*; one whose contract is faulty is known."""
-        try:
-            self.catalog.contract(name)
-        except SkillNotFoundError:
-            return True
-        except SkillRuntimeError:
-            return False
-        return False
-
     def open_skill(self, name: str) -> ActiveSkill:
         """Return the skill *name* with what can be called of it: its scripts, and the functions of its name.
 

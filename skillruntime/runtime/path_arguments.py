@@ -8,6 +8,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.subschemas import in_place
 from skillruntime.contract.pointer import Path as Location
+from skillruntime.contract.pointer import format_pointer, value_at
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
@@ -35,7 +36,7 @@ def with_resolved_paths(
     resolved = arguments
     outside = []
     for location, is_key in found:
-        value = str(location[-1]) if is_key else _at(arguments, location)
+        value = str(location[-1]) if is_key else value_at(arguments, location)
         path = resolve(value)
         if path is None:
             outside.append(_refusal(location, value))
@@ -48,7 +49,7 @@ def with_resolved_paths(
 
 
 def _refusal(location: tuple[str | int, ...], value: str) -> SkillError:
-    pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+    pointer = format_pointer(location)
     return SkillError(
         ErrorCode.INVALID_INPUT,
         f"{value[:80]!r} is outside the workspace - at {pointer}",
@@ -118,12 +119,6 @@ def _of_item(found: _Found, index: int) -> list[Location]:
 
 
 _PREFIX = ("prefixItems", "items")
-
-
-def _at(value: Any, location: tuple[str | int, ...]) -> Any:
-    for part in location:
-        value = value[part]
-    return value
 
 
 def _with(value: Any, location: tuple[str | int, ...], new: Any) -> Any:

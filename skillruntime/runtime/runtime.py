@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
@@ -115,8 +114,8 @@ class SkillRuntime:
         require_level(sandbox)
         require_seconds(timeout)
         self._timeout = timeout
-        self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call or ())
-        for name, given in (("approve", (approve,) if approve is not None else ()), ("on_call", self._observers)):
+        self.observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call or ())
+        for name, given in (("approve", (approve,) if approve is not None else ()), ("on_call", self.observers)):
             if wrong := [each for each in given if not callable(each)]:
                 raise TypeError(f"{name} takes a function; got {wrong[0]!r:.80}")
         if policy is not None:
@@ -172,7 +171,7 @@ class SkillRuntime:
                 return function
             declared = given or self._callables.declared(name)
             runner, found = runner_for(function, declared, name)
-            if found is None and self._callables.is_unknown(name):
+            if found is None and name.partition("/")[0] not in self.catalog:
                 raise InvalidSkillError(
                     f"{name!r} has no contract: the catalog has no such callable, and the function's parameters are "
                     "not annotated; annotate them, or give contract=",
@@ -257,13 +256,10 @@ class SkillRuntime:
 
         *limits* are in tokens of *model*, see `SkillSession`.
         """
-        from skillruntime.runtime.session import RuntimeHooks, SkillSession
+        from skillruntime.runtime.session import SkillSession
 
-        hooks = RuntimeHooks(
-            lambda: self.catalog, self.open_skill, self.call, self.call_sync, partial(notify, self._observers)
-        )
         return SkillSession(
-            hooks,
+            self,
             workspace=workspace,
             limits=limits,
             model=model,
@@ -305,7 +301,7 @@ class SkillRuntime:
         """
         request = CallRequest.of(name, arguments, session, options)
         prepared = None
-        with around(self._observers, request.name):  # outside `try`: a span must cover the failure too
+        with around(self.observers, request.name):  # outside `try`: a span must cover the failure too
             try:
                 if session is not None:
                     await session.settle()
@@ -348,7 +344,7 @@ class SkillRuntime:
         """
         request = CallRequest.of(name, arguments, session, options)
         prepared = None
-        with around(self._observers, request.name):
+        with around(self.observers, request.name):
             try:
                 prepared = self.prepare(request)
                 runner = prepared.target.runner
@@ -453,8 +449,8 @@ class SkillRuntime:
 
     def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
         """Return the answer, after the observers and the log, if there are any, received its record."""
-        if self._observers or is_logging():
-            notify(self._observers, CallRecord.of(request, prepared, response))
+        if self.observers or is_logging():
+            notify(self.observers, CallRecord.of(request, prepared, response))
         return response
 
 

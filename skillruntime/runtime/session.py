@@ -6,13 +6,11 @@ import dataclasses
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
 
-from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse, to_plain
@@ -26,14 +24,17 @@ from skillruntime.runtime.activation import (
     render_resource,
 )
 from skillruntime.runtime.call_options import CallOptions
-from skillruntime.runtime.call_record import Observer, Operation, record_of, start
+from skillruntime.runtime.call_record import Operation, notify, record_of, start
 from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
 from skillruntime.tokens.pages import json_lines
 
-__all__ = ["RuntimeHooks", "SkillSession"]
+if TYPE_CHECKING:
+    from skillruntime.runtime.runtime import SkillRuntime
+
+__all__ = ["SkillSession"]
 
 ToSchema = Callable[[Contract], Mapping[str, Any]]
 """Gives the schema of a callable's arguments as a model reads it."""
@@ -46,37 +47,6 @@ _SMALLEST_RESULT = 24  # tokens of an envelope around a number
 # bounds keep the memory of a long conversation that never asks.
 _UNCOUNTED = 256 * 1024  # characters
 _UNCOUNTED_TEXTS = 2_048
-
-
-class CallInSession(Protocol):
-    """`SkillRuntime.call`, as a session uses it."""
-
-    def __call__(
-        self, name: str, arguments: Any, /, *, session: SkillSession, **options: Unpack[CallOptions]
-    ) -> Awaitable[SkillResponse]:
-        """Call *name* and return the envelope."""
-        ...
-
-
-class CallSyncInSession(Protocol):
-    """`SkillRuntime.call_sync`, as a session uses it."""
-
-    def __call__(
-        self, name: str, arguments: Any, /, *, session: SkillSession, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
-        """Call *name* without an event loop and return the envelope."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeHooks:
-    """What a session may ask of its runtime: its skills, the two ways to call them, and its observers."""
-
-    catalog: Callable[[], SkillCatalog]
-    open_skill: Callable[[str], ActiveSkill]
-    call: CallInSession
-    call_sync: CallSyncInSession
-    notify: Observer
 
 
 class SkillSession:
@@ -94,7 +64,7 @@ class SkillSession:
 
     def __init__(
         self,
-        runtime: RuntimeHooks,
+        runtime: SkillRuntime,
         *,
         workspace: str | os.PathLike[str] | Workspace | None = None,
         limits: TokenLimits | None = None,
@@ -160,7 +130,7 @@ class SkillSession:
 
         Tokens are counted exactly only where the estimate comes near the budget.
         """
-        catalog = self._runtime.catalog()
+        catalog = self._runtime.catalog
         # No entry is shorter than a token: ten thousand need not be written to see that they do not fit.
         if budget_tokens is not None and len(catalog) > budget_tokens:
             return catalog.render(budget_tokens, style, pins=pins, count=self._ledger.count)
@@ -186,8 +156,7 @@ class SkillSession:
             SkillNotFoundError: no such skill; the closest names are in its suggested action.
             TokenLimitError: the instructions do not fit what may still be spent.
         """
-        began = start()
-        try:
+        with self._noted(Operation.LOAD, name):
             skill = self._runtime.open_skill(name)
             digest = fingerprint(skill)
             with self._lock:  # LangGraph runs the tool calls of one message in parallel threads
@@ -199,10 +168,6 @@ class SkillSession:
                 text = self._admitted(Tier.BODY, skill.name, text)
                 self._active[skill.name] = skill
                 self._shown[skill.name] = digest
-        except SkillRuntimeError as error:
-            self._runtime.notify(record_of(Operation.LOAD, str(name), began, error, session_id=self.id))
-            raise
-        self._runtime.notify(record_of(Operation.LOAD, skill.name, began, session_id=self.id))
         return text
 
     def render_again(
@@ -241,15 +206,8 @@ class SkillSession:
             ResourceNotFoundError: the skill has no such text file; the closest paths are in its suggested action.
             TokenLimitError: it does not fit what may still be spent.
         """
-        began = start()
-        try:
-            text = self._resource(name, path)
-            text = self._admitted(Tier.RESOURCE, f"{name}/{path}", text)
-        except SkillRuntimeError as error:
-            self._runtime.notify(record_of(Operation.READ, str(name), began, error, path=path, session_id=self.id))
-            raise
-        self._runtime.notify(record_of(Operation.READ, name, began, path=path, session_id=self.id))
-        return text
+        with self._noted(Operation.READ, name, path):
+            return self._admitted(Tier.RESOURCE, f"{name}/{path}", self._resource(name, path))
 
     def read_on(self, handle: str) -> str:
         """Return the next part of a text that was cut, by the handle that came with the part before.
@@ -347,6 +305,18 @@ class SkillSession:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @contextmanager
+    def _noted(self, operation: Operation, name: str, path: str | None = None) -> Iterator[None]:
+        """Have the runtime's observers learn how what is done within it ended."""
+        began = start()
+        try:
+            yield
+        except SkillRuntimeError as error:
+            record = record_of(operation, str(name), began, error, path=path, session_id=self.id)
+            notify(self._runtime.observers, record)
+            raise
+        notify(self._runtime.observers, record_of(operation, name, began, path=path, session_id=self.id))
 
     def _written(self, response: SkillResponse) -> str | None:
         """Return the answer as JSON; None where it is not recorded."""
