@@ -65,3 +65,14 @@ def test_every_command_is_documented() -> None:
     rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
 
     assert [name for name in group.list_commands(Context(group)) if f"`{name}" not in rows] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "start.md"], ids=lambda page: page.name)
+def test_trust_is_shown_only_with_what_it_means(page: Path) -> None:
+    """A section that trusts a directory says whose skills that is for, and that those from the internet are not."""
+    sections = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    trusting = [section for section in sections if "trusted=True" in section or "--trust" in section]
+
+    assert trusting
+    for section in trusting:
+        assert re.search(r"never[^.\n]* skills from the internet", section, re.IGNORECASE), section.partition("\n")[0]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _GRANT = "Add --env NAME, --network or --write DIRECTORY to grant it"
-_APPROVAL = "Add --yes to approve this call, or --trust to trust the directories"
+_APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 
 
 @click.command("call")

@@ -248,7 +248,7 @@ def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
 
     (error,) = json.loads(refused.stdout)["errors"]
     assert error["code"] == "ACCESS_DENIED"
-    assert error["suggested_action"] == "Add --yes to approve this call, or --trust to trust the directories"
+    assert error["suggested_action"] == "Add --yes to approve this call; the script runs in a sandbox"
     assert allowed.exit_code == 0
 
 
