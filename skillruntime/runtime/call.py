@@ -6,12 +6,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import escaped
+from skillruntime.errors import SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
@@ -160,35 +161,39 @@ def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
 class WatchedWorkspace:
     """The workspace as one call sees it: files are compared from the moment the call first opens it."""
 
-    __slots__ = ("_before", "_is_open", "_is_untrusted", "_workspace")
+    __slots__ = ("_before", "_is_open", "_is_untrusted", "missing", "workspace")
 
     def __init__(self, workspace: Workspace, *, is_untrusted: bool = False) -> None:
-        self._workspace = workspace
+        self.workspace = workspace
+        self.missing: list[str] = []
         self._is_untrusted = is_untrusted
         self._is_open = False
         self._before: dict[str, Identity] | None = None
 
     def resolve(self, path: str) -> Path | None:
         """Return *path* as an absolute path inside the workspace, or None where it would be outside."""
-        return self._workspace.resolve(path)
+        found = self.workspace.resolve(path)
+        if found is not None and not found.exists():
+            self.missing.append(path)
+        return found
 
     def open(self) -> Path:
         """Return the directory; new and changed files in it are listed from now on."""
         # Lazy, because most functions never touch a file: a snapshot costs a directory scan for each call.
         if not self._is_open:
             self._is_open = True
-            self._before = self._workspace.snapshot()
+            self._before = self.workspace.snapshot()
             if self._is_untrusted:
-                self._workspace.note_untrusted()
-        return self._workspace.directory
+                self.workspace.note_untrusted()
+        return self.workspace.directory
 
     def has_untrusted_files(self) -> bool:
         """Whether a script of an untrusted skill may have written into the directory."""
-        return self._workspace.has_untrusted_files
+        return self.workspace.has_untrusted_files
 
     def changes(self) -> list[dict[str, Any]]:
         """Return the files that are new or changed since `open`, as ``{path, media_type, bytes}``."""
-        return [] if self._before is None else self._workspace.changes(self._before)
+        return [] if self._before is None else self.workspace.changes(self._before)
 
     @property
     def is_unwatched(self) -> bool:
@@ -234,6 +239,19 @@ class Prepared:
             message=options.get("message"),
             **given,
         )
+
+    def explained(self, errors: list[SkillError]) -> list[SkillError]:
+        """Return *errors*; one about a file that is not there says which directory was looked at, and what is in it."""
+        return [self._explained(error) for error in errors]
+
+    def _explained(self, error: SkillError) -> SkillError:
+        said = f"{error.message} {error.details}"
+        for path in self.workspace.missing:
+            if PurePath(path).name in said:
+                workspace = self.workspace.workspace
+                action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
+                return replace(error, suggested_action=action)
+        return error
 
 
 def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class CallFiles:
     """The own directory as one call sees it; it has the methods of `WatchedWorkspace`."""
 
     def __init__(self, own: OwnDirectory) -> None:
+        self.workspace = own.workspace
+        self.missing: list[str] = []
         self._own = own
         self._named: dict[str, Path] = {}
         self._before: dict[str, Identity] | None = None
@@ -84,6 +86,8 @@ class CallFiles:
         target = own.files.resolve(str(within))
         if target is not None and within.parts and source.exists():
             self._named[str(target.relative_to(own.files.directory))] = source
+        elif target is not None and not target.exists():
+            self.missing.append(path)
         return target
 
     def open(self) -> Path:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Protocol
 
 from skillruntime.contract.coercion.subschemas import in_place
 from skillruntime.contract.pointer import Path as Location
@@ -12,6 +12,7 @@ from skillruntime.contract.pointer import format_pointer, value_at
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
+from skillruntime.runtime.workspace import Workspace
 
 __all__ = ["has_paths", "with_resolved_paths"]
 
@@ -23,10 +24,18 @@ def has_paths(schema: Any) -> bool:
     return isinstance(schema, list) and any(has_paths(item) for item in schema)
 
 
-def with_resolved_paths(
-    arguments: dict[str, Any], schema: Schema, resolve: Callable[[str], FilePath | None]
-) -> dict[str, Any]:
-    """Return *arguments* with every path made absolute by *resolve*; the same object where there is none.
+class Files(Protocol):
+    """One call's view of its workspace."""
+
+    workspace: Workspace
+
+    def resolve(self, path: str) -> FilePath | None:
+        """Return *path* as an absolute path, or None where it is outside."""
+        ...
+
+
+def with_resolved_paths(arguments: dict[str, Any], schema: Schema, files: Files) -> dict[str, Any]:
+    """Return *arguments* with every path made absolute by *files*; the same object where there is none.
 
     Raises:
         SkillInputError: a path is outside the workspace, through ``..``, an absolute path or a symbolic link.
@@ -37,9 +46,9 @@ def with_resolved_paths(
     outside = []
     for location, is_key in found:
         value = str(location[-1]) if is_key else value_at(arguments, location)
-        path = resolve(value)
+        path = files.resolve(value)
         if path is None:
-            outside.append(_refusal(location, value))
+            outside.append(_refusal(location, value, files.workspace))
         elif not is_key:  # a key stays as it is: the script runs in the workspace, and looks it up by this name
             # A copy: the caller's arguments, which a log may hold, stay as they were sent.
             resolved = _with(resolved, location, str(path))
@@ -48,11 +57,11 @@ def with_resolved_paths(
     return resolved
 
 
-def _refusal(location: tuple[str | int, ...], value: str) -> SkillError:
+def _refusal(location: tuple[str | int, ...], value: str, workspace: Workspace) -> SkillError:
     pointer = format_pointer(location)
     return SkillError(
         ErrorCode.INVALID_INPUT,
-        f"{value[:80]!r} is outside the workspace - at {pointer}",
+        f"{value[:80]!r} is outside {workspace.described()} - at {pointer}",
         recoverable=True,
         details={"path": pointer, "expected": "a path inside the workspace", "received": value[:80]},
         suggested_action="Send a path relative to the workspace, such as 'report.md', without '..'",

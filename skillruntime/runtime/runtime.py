@@ -63,10 +63,11 @@ class SkillRuntime:
     *approve* is called before an untrusted skill's script runs; without it such a script is refused. *grants* are what
     the host lets the scripts of each skill use beyond their workspace, by the name of the skill or the callable; an
     untrusted script that needs more is refused. *environment* names variables that every script may see. *runners* are
-    factories of runners for other kinds of skills (remote ones, say). *workspace* is the directory for calls outside a
-    session, by default temporary. An untrusted script works in a directory of its own, and its new files arrive in
-    ``skill-files/NAME`` of the workspace; with *shared_workspace* it works in the workspace, and trusted scripts are
-    confined there from then on. *script_limits* is what one confined script may use.
+    factories of runners for other kinds of skills (remote ones, say). *workspace* is the directory in which scripts
+    find and leave files, also that of every session; without one, each session has a temporary directory. An untrusted
+    script works in a directory of its own, and its new files arrive in ``skill-files/NAME`` of the workspace; with
+    *shared_workspace* it works in the workspace, and trusted scripts are confined there from then on. *script_limits*
+    is what one confined script may use.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
@@ -108,7 +109,7 @@ class SkillRuntime:
         self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
-        self._workspace = Workspace(workspace)
+        self._given, self._workspace = workspace, Workspace(workspace)
         self._shares_workspace = shared_workspace
         self._script_limits = script_limits
         require_level(sandbox)
@@ -254,13 +255,14 @@ class SkillRuntime:
     ) -> SkillSession:
         """Return a session, the state of one conversation, which the host calls *key*.
 
-        *limits* are in tokens of *model*, see `SkillSession`.
+        *workspace* is its directory, by default that of the runtime. *limits* are in tokens of *model*, see
+        `SkillSession`.
         """
         from skillruntime.runtime.session import SkillSession
 
         return SkillSession(
             self,
-            workspace=workspace,
+            workspace=self._given if workspace is None else workspace,
             limits=limits,
             model=model,
             report_tokens=report_tokens,
@@ -384,7 +386,7 @@ class SkillRuntime:
         if target.has_paths:
             from skillruntime.runtime.path_arguments import with_resolved_paths
 
-            arguments = with_resolved_paths(arguments, target.contract.input, watched.resolve)
+            arguments = with_resolved_paths(arguments, target.contract.input, watched)
         if target.needs_approval and self._approve is None:
             raise not_trusted(target.name, str(target.contract.run["script"]))
         timeout = options.get("timeout")
@@ -426,7 +428,7 @@ class SkillRuntime:
             return dataclasses.replace(output, data=data, metadata={**metadata, **(output.metadata or {})})
         status, errors = read_reported(plain)
         data = data_of(shaped, status) if status == "failed" else data
-        return SkillResponse(status, data=data, errors=errors, metadata=metadata)
+        return SkillResponse(status, data=data, errors=prepared.explained(errors), metadata=metadata)
 
     def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:
         """Return the envelope of a call that was refused or failed: every exception becomes an answer here."""
@@ -439,9 +441,12 @@ class SkillRuntime:
         metadata = call_metadata(request, target, prepared)
         if isinstance(error, ReportedFailureError):
             status, errors = read_reported({"status": "failed", **error.document})
+            errors = errors if prepared is None else prepared.explained(errors)
             return SkillResponse(status, data=data_of(error.document, status), errors=errors, metadata=metadata)
         errors = to_errors(error, request.name)
-        if prepared is None and request.session is not None:
+        if prepared is not None:
+            errors = prepared.explained(errors)
+        elif request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
             schema = None if target is None else target.contract.input.document
             errors[0] = repeated(errors[0], times, schema)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.visibility import visible_line
 from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
 from skillruntime.runtime.temporary import make_temporary, remove_soon
 
@@ -26,6 +27,7 @@ FILE_LIMIT = 20_000
 
 _DEEPEST = 64  # levels; a script may make thousands of them
 _LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_MOST_NAMES = 5
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
 # The directories in which a script of an untrusted skill has worked, of every session of this process.
 _with_untrusted_files: set[Path] = set()
@@ -71,6 +73,20 @@ class Workspace:
         except (OSError, ValueError, RuntimeError):  # too long, a NUL byte, a loop of links
             return None
         return resolved if resolved.is_relative_to(self.directory) else None
+
+    def described(self) -> str:
+        """Return which directory this is and what is in it, for the error of a file that is not there."""
+        names = sorted(each.name for each in self.directory.iterdir() if not each.name.startswith("."))
+        shown = ", ".join(repr(visible_line(name[:80])) for name in names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        return f"the workspace {self.directory}, which {f'has {shown}{more}' if names else 'is empty'}"
+
+    @property
+    def next_step(self) -> str:
+        """What a model can do about a file that is not there."""
+        if self._given is None:
+            return "Tell the user: the host sets the directory of the files with workspace="
+        return "Send the path of a file that is there, relative to the workspace, or ask the user for it"
 
     @property
     def has_untrusted_files(self) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from skillruntime.contract.schema import Schema
-from skillruntime.errors import SkillInputError
+from skillruntime.errors import SkillInputError, ToolExecutionError
+from skillruntime.runtime.call import WatchedWorkspace
 from skillruntime.runtime.path_arguments import has_paths, with_resolved_paths
+from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.workspace import Workspace
 
 PATH = {"type": "string", "format": "path"}
@@ -58,7 +61,7 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
 )
 def test_paths_are_found_wherever_a_schema_says_so(tmp_path, schema, arguments, expected) -> None:
     """Through properties, items, references and every branch; a value that is not a path stays."""
-    resolved = with_resolved_paths(arguments, Schema(schema), Workspace(tmp_path).resolve)
+    resolved = with_resolved_paths(arguments, Schema(schema), WatchedWorkspace(Workspace(tmp_path)))
 
     assert resolved == _filled(expected, str(tmp_path))
 
@@ -71,18 +74,20 @@ def test_a_path_is_found_as_deep_as_arguments_may_be(tmp_path: Path) -> None:
         arguments = {"a": arguments}
 
     with pytest.raises(SkillInputError, match="outside the workspace"):
-        with_resolved_paths(arguments, schema, Workspace(tmp_path).resolve)
+        with_resolved_paths(arguments, schema, WatchedWorkspace(Workspace(tmp_path)))
 
 
 def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
     """What the model sent stays as it was; without a path it is the very same object."""
     sent = {"a": ["x"], "b": {"c": 1}}
 
-    resolved = with_resolved_paths(sent, Schema({"properties": {"a": {"items": PATH}}}), Workspace(tmp_path).resolve)
+    resolved = with_resolved_paths(
+        sent, Schema({"properties": {"a": {"items": PATH}}}), WatchedWorkspace(Workspace(tmp_path))
+    )
 
     assert sent == {"a": ["x"], "b": {"c": 1}}
     assert resolved["b"] is sent["b"]
-    assert with_resolved_paths(sent, Schema({"properties": {"d": PATH}}), Workspace(tmp_path).resolve) is sent
+    assert with_resolved_paths(sent, Schema({"properties": {"d": PATH}}), WatchedWorkspace(Workspace(tmp_path))) is sent
 
 
 def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
@@ -90,7 +95,9 @@ def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
     schema = {"properties": {"a": PATH, "b/c": {"items": PATH}}}
 
     with pytest.raises(SkillInputError) as caught:
-        with_resolved_paths({"a": "../x", "b/c": ["ok", "/etc/passwd"]}, Schema(schema), Workspace(tmp_path).resolve)
+        with_resolved_paths(
+            {"a": "../x", "b/c": ["ok", "/etc/passwd"]}, Schema(schema), WatchedWorkspace(Workspace(tmp_path))
+        )
 
     assert [error.details["path"] for error in caught.value.to_errors()] == ["/a", "/b~1c/1"]
     assert "relative to the workspace" in caught.value.to_errors()[0].suggested_action
@@ -120,14 +127,49 @@ def _filled(value, directory: str):
 )
 def test_a_name_that_is_a_path_stays_inside(tmp_path: Path, schema: dict[str, Any]) -> None:
     """`propertyNames` with the format: a key out of the workspace is refused, another stays as it was sent."""
-    workspace = Workspace(tmp_path)
+    workspace = WatchedWorkspace(Workspace(tmp_path))
     made = Schema(schema)
     assert has_paths(schema)
 
     def arguments(key: str) -> dict[str, Any]:
         return {"files": {key: 1}} if "properties" in schema else {key: 1}
 
-    assert with_resolved_paths(arguments("a/b"), made, workspace.resolve) == arguments("a/b")
+    assert with_resolved_paths(arguments("a/b"), made, workspace) == arguments("a/b")
     for key in ("../x", "/etc/passwd", "a/../../x", "\0"):
         with pytest.raises(SkillInputError, match="outside"):
-            with_resolved_paths(arguments(key), made, workspace.resolve)
+            with_resolved_paths(arguments(key), made, workspace)
+
+
+def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    """The directory and what is in it; only where the host set none, how the host sets it."""
+
+    def size(path: Annotated[str, Field(json_schema_extra={"format": "path"})]) -> int:
+        """Return the size of a file."""
+        try:
+            return Path(path).stat().st_size
+        except FileNotFoundError:
+            raise ToolExecutionError(f"{Path(path).name!r} does not exist") from None
+
+    (tmp_path / "sales.csv").touch()
+    given = SkillRuntime(functions=[size], workspace=tmp_path)
+
+    assert given.call_sync("size", {"path": "sales.csv"}).data == 0
+    missing = given.call_sync("size", {"path": "sale.csv"}).errors[0].suggested_action
+    assert missing == (
+        f"'sale.csv' is not in the workspace {tmp_path}, which has 'sales.csv'. "
+        "Send the path of a file that is there, relative to the workspace, or ask the user for it"
+    )
+    with SkillRuntime(functions=[size]).session() as session:
+        unset = session.call_sync("size", {"path": "sale.csv"}).errors[0].suggested_action
+        assert unset == (
+            f"'sale.csv' is not in the workspace {session.workspace.directory}, which is empty. "
+            "Tell the user: the host sets the directory of the files with workspace="
+        )
+
+
+def test_a_session_works_in_the_workspace_of_its_runtime(tmp_path: Path) -> None:
+    """Unless it is given another one."""
+    runtime = SkillRuntime(workspace=tmp_path / "own")
+
+    assert runtime.session().workspace.directory == (tmp_path / "own").resolve()
+    assert runtime.session(workspace=tmp_path / "other").workspace.directory == (tmp_path / "other").resolve()
