@@ -17,7 +17,7 @@ from skillruntime.contract.response import STATUSES, Status, handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import as_text
 
-__all__ = ["Refusals", "data_of", "read_reported", "repeated", "schema_at", "to_errors", "unwrapped", "with_next_step"]
+__all__ = ["Refusals", "data_of", "read_reported", "repeated", "to_errors", "unwrapped", "with_next_step"]
 
 _LONGEST_SCHEMA = 600  # characters
 # An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
@@ -90,28 +90,26 @@ class Refusals:
         return times
 
 
-def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
+def repeated(error: SkillError, times: int) -> SkillError:
     """Return *error* of a call that was refused *times* times: models resend a refused call unchanged.
 
-    The second answer says that it is the second. From the third on it has other words, and what the *schema* of the
-    arguments, or else the error, asks for at that place.
+    The second answer says that it is the second. From the third on it has other words, and the schema of the argument.
 
-    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, {"path": "/n"}, "Send 10")
+    >>> details = {"path": "/n", "expected": {"maximum": 10}}
+    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, details, "Send 10")
     >>> repeated(error, 2).suggested_action
     'This same call has been refused 2 times: change it, or ask the user. Send 10'
-    >>> repeated(error, 3, {"properties": {"n": {"maximum": 10}}}).suggested_action
+    >>> repeated(error, 3).suggested_action
     'Do not send these arguments again. /n must fit this schema: {"maximum":10}'
     """
     if times < 2:
         return error
-    details = error.details or {}
-    path = details.get("path")
-    if times == 2 or path is None:  # a refusal for which the arguments are not the reason has no schema to show
+    path, expected = ((error.details or {}).get(name) for name in ("path", "expected"))
+    if times == 2 or expected is None:  # a refusal for which the arguments are not the reason has no schema to show
         again = f"This same call has been refused {times} times: change it, or ask the user."
         action = f"{again} {error.suggested_action}" if error.suggested_action else again
         return dataclasses.replace(error, suggested_action=action)
-    asked = details.get("expected") if schema is None else schema_at(schema, str(path))
-    wanted = json.dumps(asked, ensure_ascii=False, separators=(",", ":"), default=str)
+    wanted = json.dumps(expected, ensure_ascii=False, separators=(",", ":"), default=str)
     if len(wanted) > _LONGEST_SCHEMA:
         wanted = wanted[:_LONGEST_SCHEMA] + "..."
     return dataclasses.replace(
@@ -119,23 +117,6 @@ def repeated(error: SkillError, times: int, schema: Any = None) -> SkillError:
         message=f"These arguments were refused {times} times, and nothing was run: {error.message}",
         suggested_action=f"Do not send these arguments again. {path or 'They'} must fit this schema: {wanted}",
     )
-
-
-def schema_at(schema: Any, path: str) -> Any:
-    """Return what *schema* says of the value at *path*, a JSON Pointer into the arguments, as far as it is plain."""
-    found = schema
-    for step in path.split("/")[1:]:
-        if not isinstance(found, Mapping):
-            return schema
-        name = step.replace("~1", "/").replace("~0", "~")
-        properties = found.get("properties")
-        inner = properties.get(name) if isinstance(properties, Mapping) else None
-        if inner is None and name.isdecimal():
-            inner = found.get("items")
-        if inner is None:
-            return found
-        found = inner
-    return found
 
 
 def read_reported(output: Any) -> tuple[Status, list[SkillError]]:

@@ -448,8 +448,7 @@ class SkillRuntime:
             errors = prepared.explained(errors)
         elif request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
-            schema = None if target is None else target.contract.input.document
-            errors[0] = repeated(errors[0], times, schema)
+            errors[0] = repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=metadata)
 
     def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:

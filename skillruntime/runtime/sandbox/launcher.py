@@ -281,11 +281,9 @@ class _Launcher:
         self._socket: socket.socket | None = None
         self._inode = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._replaced: list[int] = []
 
     def send(self, descriptors: Sequence[int]) -> None:
         with self._lock:
-            self._reap()
             for attempt in (1, 2):
                 # A root launcher must not serve a host that has given root up since.
                 owner = (os.getpid(), os.geteuid(), os.getegid())
@@ -330,7 +328,7 @@ class _Launcher:
                 cwd="/",
                 start_new_session=True,
             )
-        self._process.returncode = 0  # `_reap` waits for it; Popen must not warn that it still runs
+        self._process.returncode = 0  # Popen must not warn that it still runs
         self._socket, self._inode = ours, os.fstat(ours.fileno()).st_ino
         self._owner = owner
 
@@ -342,17 +340,9 @@ class _Launcher:
                 self._socket.detach()
             self._socket = None
         if self._process is not None:
-            self._replaced.append(self._process.pid)
+            with suppress(ChildProcessError):  # the host has taken its exit code, with waitpid(-1) perhaps
+                os.waitpid(self._process.pid, os.WNOHANG)
             self._process = None
-        self._reap()
-
-    def _reap(self) -> None:
-        """Take the exit codes of launchers that were replaced: until then the kernel keeps an entry of each."""
-        for process in tuple(self._replaced):
-            with suppress(ChildProcessError):  # the host has taken it, with waitpid(-1) perhaps
-                if os.waitpid(process, os.WNOHANG) == (0, 0):
-                    continue  # it sees its end of the socket closed, and will end
-            self._replaced.remove(process)
 
     def leave_to_parent(self) -> None:
         """In a forked process: the launcher ends with its host, and not only when this process ends too."""
