@@ -25,6 +25,17 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def base(session: nox.Session) -> None:
+    """Run what a plain install can do, without any extra; tests of what needs one are skipped."""
+    session.install(
+        *("-e", ".", "hypothesis>=6.140,<6.164", "hypothesis-jsonschema>=0.23,<0.24"),
+        *("pytest>=8.4,<10", "pytest-asyncio", "trio>=0.30"),
+    )
+    tests = [f"tests/{name}" for name in ("contract", "compatibility", "derive", "catalog", "tokens", "runtime")]
+    session.run("python", "-m", "pytest", "-q", *(session.posargs or tests), env={"SKILLRUNTIME_TESTS_BASE": "1"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format."""
     session.install("ruff>=0.14,<0.18")

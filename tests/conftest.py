@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,29 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("repeatable")
+
+
+IS_BASE = "SKILLRUNTIME_TESTS_BASE" in os.environ
+"""Whether the tests run in a plain install: what needs an extra is skipped then, and by its error alone."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    report = yield
+    if IS_BASE and report.failed and "ModuleNotFoundError" in str(report.longrepr):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, "needs an extra")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        if IS_BASE and error.name is not None and not error.name.startswith("skillruntime"):
+            pytest.skip(f"needs {error.name}")
+        raise
 
 
 @pytest.fixture

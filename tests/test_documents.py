@@ -36,11 +36,11 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 def test_every_dependency_is_explained_in_the_readme() -> None:
-    """Each core dependency earns its line in the README's table."""
+    """Each dependency of a plain and of a standard install earns its line in the README's table."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    for requirement in project["dependencies"]:
+    for requirement in (*project["dependencies"], *project["optional-dependencies"]["standard"]):
         name = re.split(r"[\[<>=!~]", requirement)[0]
         assert f"| `{name}`" in readme or f"`{name}`" in readme.split("## Dependencies")[1], name
 

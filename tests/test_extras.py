@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from skillruntime.extras import missing_extra
 
+UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 _BLOCKED = """
 import sys
 class Missing:
@@ -78,3 +81,26 @@ def test_without_tiktoken_tokens_are_a_stated_estimate() -> None:
 
     method = "an estimate of 4 bytes a token (pip install 'skillruntime[standard]' to count)"
     assert ast.literal_eval(result.stdout) == {"tokens": 2, "exact": False, "method": method}
+
+
+@pytest.mark.skipif(UV is None, reason="uv, which builds the environment, is not installed")
+def test_a_plain_install_is_light(tmp_path: Path) -> None:
+    """At most 14 packages and 32 MB, this one included; and a call is repaired with it."""
+    assert UV is not None
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([UV, "venv", "-q", "--python", sys.executable, tmp_path / "venv"], check=True)
+    root = Path(__file__).parents[1]
+    installed = subprocess.run([UV, "pip", "install", "-q", "--python", python, root], capture_output=True, text=True)
+    if installed.returncode != 0 and "network" in installed.stderr.lower():
+        pytest.skip("the packages cannot be had here")
+    assert installed.returncode == 0, installed.stderr
+    packages = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+
+    assert len(list(packages.glob("*.dist-info"))) <= 14
+    assert sum(each.stat().st_size for each in packages.rglob("*") if each.is_file()) <= 32_000_000
+
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    call = f"""Contract.from_dict({{"input": {schema}}}).accept('{{"n": "5"}}').arguments"""
+    code = f"from skillruntime import Contract; print({call})"
+    repaired = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert repaired.stdout == "{'n': 5}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from skillruntime.contract.coercion.coercion import coerce, without_decimals
@@ -28,7 +29,7 @@ class SkillInputValidator:
         import jsonschema  # slow to import, and only this class speaks in its sentences
 
         self.schema = schema
-        self.validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+        self.validator = jsonschema.Draft202012Validator(schema, format_checker=_format_checker())
         self._compiled = Schema(schema)
 
     def validate(self, data: Any) -> tuple[bool, list[str]]:
@@ -62,3 +63,24 @@ class SkillInputValidator:
         coerced: dict[str, Any] = without_decimals(coerce(data, self._compiled).value)
         self.validate_and_raise(coerced)
         return coerced
+
+
+_FORMATS = (
+    *("date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri"),
+    *("iri-reference", "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference"),
+    *("uri-template", "uuid"),
+)
+"""The formats of JSON Schema 2020-12, validation, section 7.3."""
+
+
+@cache
+def _format_checker() -> Any:
+    """Return a checker with the verdicts of the engine that `Contract` uses; jsonschema's own need nine packages."""
+    import jsonschema
+    import jsonschema_rs
+
+    checker = jsonschema.FormatChecker(formats=())
+    for name in _FORMATS:
+        judge = jsonschema_rs.Draft202012Validator({"format": name}, validate_formats=True)
+        checker.checks(name)(judge.is_valid)
+    return checker

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from skillruntime.errors import InvalidSkillError
+from skillruntime.extras import missing_extra
 from skillruntime.runtime.runners import CallContext, FunctionRunner, is_context, is_coroutine_function
 
 if TYPE_CHECKING:
@@ -112,12 +113,9 @@ def contract_of(given: Any, name: str = "") -> Contract:
         return given
     if isinstance(given, Mapping):
         return Contract.from_dict(dict(given), name=name)
-    # Imported here: it needs pydantic, and a host without typed functions does not.
-    from skillruntime.contract.annotation_schema import is_model
-    from skillruntime.contract.function_contract import document_of_model
-
-    if is_model(given):
-        return Contract.from_dict(document_of_model(given), name=name)
+    models = _models()
+    if models.is_model(given):
+        return Contract.from_dict(models.document_of_model(given), name=name)
     raise TypeError(
         f"contract= takes a Contract, its document, or a pydantic model, dataclass or TypedDict; got {given!r:.80}"
     )
@@ -139,9 +137,7 @@ def runner_for(
         raise TypeError(f"A skill is a function, not {function!r:.80}")
     if _takes_mapping(function, contract):
         return FunctionRunner.of_mapping(function), contract
-    from skillruntime.contract.function_contract import TypedFunction
-
-    typed = TypedFunction.of(function)
+    typed = _models().TypedFunction.of(function)
     if contract is None:
         from skillruntime.contract.contract import Contract
 
@@ -176,9 +172,7 @@ def _made(
         own = contract_of(contract, name or _name(function))
         runner, _ = runner_for(function, own, own.name)
     else:
-        from skillruntime.contract.function_contract import TypedFunction
-
-        typed = TypedFunction.of(function)
+        typed = _models().TypedFunction.of(function)
         own = Contract.from_dict(typed.document(name=name, version=version))
         runner = _typed_runner(typed)
     document = own.to_dict()
@@ -199,6 +193,19 @@ def _made(
             suggested_action="Give it a docstring, or @skill(description=...)",
         )
     return FunctionSkill(function, own, runner)
+
+
+def _models() -> Any:
+    """Return the module of typed functions and models; it needs pydantic, and a host without them does not.
+
+    Raises:
+        ModuleNotFoundError: pydantic is not installed; the error says how to install it.
+    """
+    try:
+        from skillruntime.contract import function_contract
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+    return function_contract
 
 
 def _typed_runner(typed: TypedFunction) -> FunctionRunner:

@@ -11,6 +11,8 @@ from skillruntime.errors import ErrorCode, ResourceNotFoundError
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import count
 
+pytest.importorskip("tiktoken", reason="counts without it are an estimate")
+
 LONG = "\n\n".join(f"Paragraph {number} says a little more about the matter at hand." for number in range(100))
 
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.tokens.counter import count
 from skillruntime.tokens.pages import page
+
+pytest.importorskip("tiktoken", reason="counts without it are an estimate")
 
 
 def tokens(text: str) -> int:

@@ -6,6 +6,8 @@ import pytest
 
 from skillruntime.tokens.tool_definitions import count_tools
 
+pytest.importorskip("tiktoken", reason="counts without it are an estimate")
+
 WEATHER = {
     "type": "function",
     "function": {
