@@ -12,6 +12,8 @@ from skillruntime.contract.contract import Accepted as Accepted
 from skillruntime.contract.contract import Contract as Contract
 from skillruntime.contract.input_validator import SkillInputValidator as SkillInputValidator
 from skillruntime.contract.migration.migration import Migration as Migration
+from skillruntime.contract.repairing import Repairer as Repairer
+from skillruntime.contract.repairing import repair as repair
 from skillruntime.contract.response import SkillResponse as SkillResponse
 from skillruntime.contract.response import handle_skill_error as handle_skill_error
 from skillruntime.contract.schema import Schema as Schema

@@ -1,0 +1,133 @@
+"""The contract layer in one call, for tools that exist: `repair` for one schema, `Repairer` for a list of tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from skillruntime.contract.contract import Accepted, Contract, Formats
+from skillruntime.contract.wording import nearest
+from skillruntime.errors import SkillNotFoundError
+
+__all__ = ["Repairer", "repair"]
+
+_KEPT = 1_024  # contracts
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
+_GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+
+
+def repair(
+    arguments: Any,
+    schema: Mapping[str, Any] | type[Any],
+    *,
+    name: str | None = None,
+    finish_reason: str | None = None,
+    formats: Formats = "annotate",
+) -> Accepted:
+    """Return *arguments* as *schema* takes them, with what was repaired.
+
+    *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a class with fields (a pydantic model,
+    dataclass or TypedDict). *name* is that of the tool, which a call in a text may state; *finish_reason* is why the
+    model stopped, in its provider's words. *formats* is as in `Contract.from_dict`.
+
+    >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+    >>> accepted = repair('{"limit": "5",}', schema)
+    >>> accepted.arguments, [each.rule for each in accepted.repairs]
+    ({'limit': 5}, ['trailing-comma', 'number-text'])
+
+    Raises:
+        SkillInputError: they do not fit, or could be read in two ways; its errors say what to send instead.
+        InvalidSkillError: it is not a JSON Schema.
+    """
+    if isinstance(schema, Mapping):
+        contract = _of_text(json.dumps(schema, default=repr), name or "", formats)
+    else:
+        model: Any = schema
+        contract = _of_model(model, name or "", formats)
+    return contract.accept(arguments, finish_reason=finish_reason)
+
+
+class Repairer:
+    """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic, Gemini or MCP have them.
+
+    A definition is a mapping, or an object of such a library that has ``model_dump``. A schema is compiled when its
+    tool is first called.
+
+    >>> tool = {"name": "search", "input_schema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
+    >>> Repairer([tool]).accept("search", {"limit": "5"}).arguments
+    {'limit': 5}
+    """
+
+    def __init__(self, tools: Iterable[Any], *, formats: Formats = "annotate") -> None:
+        self._schemas = dict(each for tool in tools for each in _definitions(tool))
+        self._formats = formats
+        self._contracts: dict[str, Contract] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools, in their order."""
+        return tuple(self._schemas)
+
+    def accept(self, name: str, arguments: Any, *, finish_reason: str | None = None) -> Accepted:
+        """Return *arguments* as the tool *name* takes them, with what was repaired; see `repair`.
+
+        Raises:
+            SkillNotFoundError: there is no such tool.
+            SkillInputError: they do not fit, or could be read in two ways; its errors say what to send instead.
+            InvalidSkillError: the tool's schema is not a JSON Schema.
+        """
+        if name not in self._contracts:
+            if name not in self._schemas:
+                close = nearest(name, self._schemas)
+                action = f"Did you mean {close!r}?" if close else f"Call one of: {', '.join(self.names[:10])}"
+                raise SkillNotFoundError(f"There is no tool {name[:80]!r}", suggested_action=action)
+            self._contracts[name] = Contract.from_dict({"input": self._schemas[name]}, name=name, formats=self._formats)
+        return self._contracts[name].accept(arguments, finish_reason=finish_reason)
+
+
+@lru_cache(_KEPT)
+def _of_text(schema: str, name: str, formats: Formats) -> Contract:
+    return Contract.from_dict({"input": json.loads(schema)}, name=name, formats=formats)
+
+
+@lru_cache(_KEPT)
+def _of_model(model: Any, name: str, formats: Formats) -> Contract:
+    from skillruntime.contract.function_contract import document_of_model  # it needs pydantic
+
+    return Contract.from_dict(document_of_model(model), name=name, formats=formats)
+
+
+def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the schema of each function that the definition *tool* declares.
+
+    Raises:
+        TypeError: it is not a definition of a tool.
+    """
+    found = tool.model_dump(by_alias=True, exclude_none=True) if hasattr(tool, "model_dump") else tool
+    if not isinstance(found, Mapping):
+        raise TypeError(f"a tool is defined by a mapping with its name and schema; got {tool!r:.80}")
+    listed = found.get("functionDeclarations", found.get("function_declarations"))
+    if isinstance(listed, list):
+        for each in listed:
+            yield from _definitions(each)
+        return
+    inner = found.get("function", found)
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+        raise TypeError(f"a tool's definition has a name; got {tool!r:.80}")
+    schema = next((inner[key] for key in _SCHEMA_KEYS if key in inner), {"type": "object"})
+    yield inner["name"], _json_schema(schema)
+
+
+def _json_schema(schema: Any) -> Any:
+    """Return *schema* with the types that Gemini writes (``STRING``, ``nullable``) as JSON Schema has them."""
+    if isinstance(schema, list):
+        return [_json_schema(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {key: _json_schema(value) for key, value in schema.items()}
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind in _GEMINI_TYPES:
+        found["type"] = [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()
+    return found

@@ -1,0 +1,120 @@
+"""The contract layer in one call: `skillruntime/contract/repairing.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.repairing import Repairer, repair
+from skillruntime.errors import InvalidSkillError, SkillInputError, SkillNotFoundError, TruncatedInputError
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param({"query": "a", "limit": 5}, id="fits"),
+        pytest.param({"query": "a", "limit": "5"}, id="a number in a text"),
+        pytest.param("```json\n{'query': 'a', 'limit': 5}\n```", id="a fence"),
+        pytest.param('{"name": "search", "arguments": {"query": "a", "limit": 5}}', id="an envelope"),
+    ],
+)
+def test_arguments_come_back_as_the_schema_takes_them(sent: Any) -> None:
+    """A mapping or a text, with the tool's name or without."""
+    assert repair(sent, SCHEMA, name="search").arguments == {"query": "a", "limit": 5}
+
+
+def test_what_has_two_meanings_is_refused() -> None:
+    """With what to send instead."""
+    with pytest.raises(SkillInputError, match="required"):
+        repair({"limit": "many"}, SCHEMA)
+    with pytest.raises(TruncatedInputError):
+        repair('{"query": "a', SCHEMA, finish_reason="length")
+    with pytest.raises(InvalidSkillError):
+        repair({}, {"type": "no such type"})
+
+
+def test_a_format_is_an_annotation_unless_it_is_asserted() -> None:
+    """As JSON Schema has it: the schemas of others mean either."""
+    schema = {"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}}
+
+    assert repair({"at": "tomorrow"}, schema).arguments == {"at": "tomorrow"}
+    with pytest.raises(SkillInputError):
+        repair({"at": "tomorrow"}, schema, formats="assert")
+
+
+def test_a_model_is_a_schema() -> None:
+    """A pydantic model, with its defaults."""
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Search", query=(str, ...), limit=(int, 3))
+
+    assert repair('{"query": "a"}', model).arguments == {"query": "a", "limit": 3}
+
+
+def test_a_schema_that_was_changed_is_read_again() -> None:
+    """What is kept belongs to what the schema says, and not to the object."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert repair({"n": "1"}, schema).arguments == {"n": 1}
+
+    schema["properties"]["n"]["type"] = "string"
+
+    assert repair({"n": "1"}, schema).arguments == {"n": "1"}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        pytest.param({"type": "function", "function": {"name": "search", "parameters": SCHEMA}}, id="openai chat"),
+        pytest.param({"type": "function", "name": "search", "parameters": SCHEMA}, id="openai responses"),
+        pytest.param({"name": "search", "input_schema": SCHEMA}, id="anthropic"),
+        pytest.param({"name": "search", "inputSchema": SCHEMA}, id="mcp"),
+        pytest.param({"functionDeclarations": [{"name": "search", "parametersJsonSchema": SCHEMA}]}, id="gemini"),
+        pytest.param(
+            {
+                "function_declarations": [
+                    {
+                        "name": "search",
+                        "parameters": {
+                            "type": "OBJECT",
+                            "properties": {"query": {"type": "STRING"}, "limit": {"type": "INTEGER", "nullable": True}},
+                            "required": ["query"],
+                        },
+                    }
+                ]
+            },
+            id="gemini, its own types",
+        ),
+    ],
+)
+def test_a_list_of_definitions_is_taken_as_each_provider_has_them(tool: dict[str, Any]) -> None:
+    """The name is looked up, and the schema decides."""
+    repairer = Repairer([tool])
+
+    assert repairer.names == ("search",)
+    assert repairer.accept("search", '{"query": "a", "limit": "5"}').arguments == {"query": "a", "limit": 5}
+    with pytest.raises(SkillNotFoundError) as caught:
+        repairer.accept("serach", {})
+    assert caught.value.suggested_action == "Did you mean 'search'?"
+
+
+def test_a_definition_of_a_library_is_taken_too() -> None:
+    """A tool as the MCP client returns it."""
+    types = pytest.importorskip("mcp_types")
+
+    repairer = Repairer([types.Tool(name="search", input_schema=SCHEMA)])
+
+    assert repairer.accept("search", {"query": "a", "limit": "5"}).arguments == {"query": "a", "limit": 5}
+
+
+@pytest.mark.parametrize("tool", ["search", {"parameters": SCHEMA}, {"function": {"parameters": SCHEMA}}])
+def test_what_is_no_definition_is_refused(tool: Any) -> None:
+    """Where the host writes it, and not at the first call."""
+    with pytest.raises(TypeError, match="a tool"):
+        Repairer([tool])
