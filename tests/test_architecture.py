@@ -153,12 +153,12 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 4_788,
-    "contract": 7_869,
+    "contract": 7_870,
     "catalog": 5_191,
     "runtime": 4_969,
     "server": 4_862,
     "adapters/mcp_proxy": 2_267,
-    "adapters": 3_045,
+    "adapters": 3_147,
     "cli": 2_763,
     "remote": 2_102,
     "compatibility": 1_852,

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skillruntime.adapters.conversation_tools import ToolStyle, to_object
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.contract.repairing import Repairer
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
 from skillruntime.runtime.runtime import SkillRuntime
 
@@ -21,7 +24,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-__all__ = ["SkillToolset"]
+__all__ = ["SkillToolset", "enforce"]
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -132,3 +135,27 @@ def _agent_run(context: Any) -> str:
 
 def _has_call(event: Any, call_id: str) -> bool:
     return any(call.id == call_id for call in event.get_function_calls())
+
+
+def enforce(tool: BaseTool, args: dict[str, Any], tool_context: Any) -> dict[str, Any] | None:
+    """Repair malformed arguments by the tool's schema, or answer with what to send instead.
+
+    Give it to an agent: ``Agent(model=model, tools=tools, before_tool_callback=enforce)``. A tool without a declaration
+    is left alone.
+    """
+    declaration = tool._get_declaration()
+    if declaration is None or declaration.name is None:
+        return None
+    repairer = _repairers.get(tool)
+    if repairer is None:
+        repairer = _repairers[tool] = Repairer([declaration])
+    try:
+        accepted = repairer.accept(declaration.name, dict(args))
+    except SkillInputError as error:
+        return to_object(SkillResponse.failed(*error.to_errors()))
+    args.clear()
+    args.update(accepted.arguments)
+    return None
+
+
+_repairers: WeakKeyDictionary[BaseTool, Repairer] = WeakKeyDictionary()

@@ -89,6 +89,11 @@ def to_text(response: SkillResponse) -> str:
     return escaped(visible_json(response.to_json()))
 
 
+def refusal_text(error: SkillRuntimeError) -> str:
+    """Return what a model reads of a call that was refused with *error*."""
+    return to_text(SkillResponse.failed(*error.to_errors()))
+
+
 def to_object(response: SkillResponse) -> dict[str, Any]:
     """Return an answer as the JSON object that an SDK writes out itself, with hidden characters as visible escapes."""
     metadata = dict(response.metadata or {})

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import ToolStyle, to_text
+from skillruntime.adapters.conversation_tools import ToolStyle, refusal_text, to_text
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.contract.repairing import repair
+from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
 from skillruntime.runtime.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
@@ -17,10 +21,11 @@ from skillruntime.runtime.session import SkillSession
 
 try:
     from agents import FunctionTool, Model, MultiProvider, Tool
+    from agents.tool_context import ToolContext
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-__all__ = ["SkillToolset"]
+__all__ = ["SkillToolset", "enforce"]
 
 
 class SkillToolset:
@@ -121,3 +126,19 @@ class _NamingModel(Model):
                 item.name, item.arguments = self._skills.put_right(
                     item.name, item.arguments, [tool.name for tool in tools]
                 )
+
+
+def enforce(tool: FunctionTool) -> FunctionTool:
+    """Return *tool* with its schema enforced: malformed arguments are repaired, or answered with what to send instead.
+
+    The tool receives the arguments as JSON; what it answers is unchanged.
+    """
+
+    async def invoke(context: ToolContext[Any], text: str) -> Any:
+        try:
+            accepted = repair(text, tool.params_json_schema, name=tool.name)
+        except SkillInputError as error:
+            return refusal_text(error)
+        return await tool.on_invoke_tool(context, json.dumps(accepted.arguments, ensure_ascii=False))
+
+    return replace(tool, on_invoke_tool=invoke)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import ToolStyle, to_text
+from skillruntime.adapters.conversation_tools import ToolStyle, refusal_text, to_text
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.contract.arguments import parse_arguments
+from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
 from skillruntime.runtime.activation import as_text, digest_of
@@ -15,15 +16,15 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
-    from pydantic_ai import RunContext, ToolReturn
+    from pydantic_ai import ModelRetry, RunContext, ToolReturn
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelResponse, ToolCallPart, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
-    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-__all__ = ["SkillToolset"]
+__all__ = ["SkillToolset", "enforce"]
 
 
 class SkillToolset(AbstractToolset[Any]):
@@ -151,3 +152,43 @@ class _AnyArguments:
     def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
         """Return the arguments as they are."""
         return input if isinstance(input, dict) else {_RAW: input}
+
+
+def enforce(toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+    """Return *toolset* with the schema of each of its tools enforced.
+
+    Malformed arguments are repaired, or the model is asked again with what to send instead, as for any other retry.
+    """
+    return _Enforced(toolset)
+
+
+class _Enforced(WrapperToolset[Any]):
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools = await super().get_tools(ctx)
+        return {
+            name: replace(tool, args_validator=_Repairing(tool.tool_def, tool.args_validator))
+            for name, tool in tools.items()
+        }
+
+
+class _Repairing:
+    """Repairs the arguments before the tool's own *validator* reads them."""
+
+    def __init__(self, tool: ToolDefinition, validator: Any) -> None:
+        self._tool = tool
+        self._validator = validator
+
+    def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
+        """Return the arguments of the tool's own validator, from the model's text."""
+        if options.get("allow_partial", "off") != "off":  # a text that is still being written
+            return self._validator.validate_json(input, **options)
+        text = input.decode("utf-8", "replace") if isinstance(input, bytes | bytearray) else input
+        return self.validate_python(text, **options)
+
+    def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
+        """Return the arguments of the tool's own validator."""
+        try:
+            accepted = repair(input, self._tool.parameters_json_schema, name=self._tool.name)
+        except SkillInputError as error:
+            raise ModelRetry(refusal_text(error)) from None
+        return self._validator.validate_python(accepted.arguments, **options)

@@ -1,0 +1,189 @@
+"""`enforce` around tools that exist, in each framework: a payload of a public thread fails bare and passes with it.
+
+The payload is that of https://github.com/microsoft/agent-framework/issues/7588: a list as the text of its JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+MEANT = ["infra/main.bicep", "deploy.sh"]
+SENT = {"files": json.dumps(MEANT)}
+REFUSED = {"files": {"a": 1, "b": 2}}
+Received = list[Any]
+Run = Callable[[bool, dict[str, Any]], Awaitable[tuple[Received, str]]]
+
+
+def make_tool() -> tuple[Callable[..., str], Received]:
+    """Return a function with a typed parameter, and the list of what it receives."""
+    received: Received = []
+
+    def deploy(files: list[str] | None = None) -> str:
+        """Deploy files."""
+        received.append(files)
+        return "Deployed."
+
+    return deploy, received
+
+
+async def in_langchain(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """A tool of LangChain."""
+    from langchain_core.tools import tool
+
+    from skillruntime import enforce
+
+    function, received = make_tool()
+    made: Any = enforce(tool(function)) if enforced else tool(function)
+    answer = await made.ainvoke({"name": "deploy", "args": sent, "id": "1", "type": "tool_call"})
+    return received, answer.text
+
+
+async def in_agent_framework(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """An agent of Microsoft's Agent Framework with a scripted model."""
+    framework = pytest.importorskip("agent_framework", reason="agent-framework-core is not installed")
+
+    from skillruntime.adapters.agent_framework import enforce
+
+    class Scripted(framework.FunctionInvocationLayer, framework.BaseChatClient):
+        async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **more: Any) -> Any:
+            results = [part for message in messages for part in message.contents if part.type == "function_result"]
+            if results:
+                content = framework.Content.from_text(text=str(results[0].result))
+            else:
+                content = framework.Content.from_function_call(call_id="1", name="deploy", arguments=json.dumps(sent))
+            return framework.ChatResponse(messages=[framework.Message(role="assistant", contents=[content])])
+
+    function, received = make_tool()
+    agent = framework.Agent(
+        client=Scripted(), tools=[framework.tool(function)], middleware=[enforce] if enforced else []
+    )
+    return received, (await agent.run("Deploy.")).text
+
+
+async def in_fastmcp(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """A server of FastMCP, behind a proxy of FastMCP that has the middleware."""
+    fastmcp = pytest.importorskip("fastmcp", reason="fastmcp is not installed")
+    from fastmcp.server import create_proxy
+
+    from skillruntime.adapters.fastmcp import Enforce
+
+    function, received = make_tool()
+    server = fastmcp.FastMCP("deployer")
+    server.tool(function)
+    proxy = create_proxy(server)
+    if enforced:
+        proxy.add_middleware(Enforce())
+    async with fastmcp.Client(proxy) as client:
+        answer = await client.call_tool("deploy", sent, raise_on_error=False)
+    return received, answer.content[0].text
+
+
+async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """An agent of pydantic-ai."""
+    pydantic_ai = pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.toolsets import FunctionToolset
+
+    from skillruntime.adapters.pydantic_ai import enforce
+
+    def reply(messages: list[Any], info: Any) -> ModelResponse:
+        last = messages[-1].parts[-1]
+        if len(messages) == 1:
+            return ModelResponse([ToolCallPart("deploy", json.dumps(sent))])
+        return ModelResponse([TextPart(str(last.content))])
+
+    function, received = make_tool()
+    toolset = FunctionToolset([function])
+    agent = pydantic_ai.Agent(FunctionModel(reply), toolsets=[enforce(toolset) if enforced else toolset])
+    return received, (await agent.run("Deploy.")).output
+
+
+async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """A tool of Google's Agent Development Kit, called as its flow calls it."""
+    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    from google.adk.agents import LlmAgent
+    from google.adk.models import BaseLlm, LlmResponse
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    from skillruntime.adapters.adk import enforce
+
+    class Scripted(BaseLlm):
+        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+            last = llm_request.contents[-1].parts[-1]
+            if last.function_response is None:
+                part = types.Part.from_function_call(name="deploy", args=sent)
+            else:
+                part = types.Part.from_text(text=json.dumps(last.function_response.response))
+            yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+    function, received = make_tool()
+    agent = LlmAgent(
+        name="deployer",
+        model=Scripted(model="scripted"),
+        tools=[function],
+        before_tool_callback=enforce if enforced else None,
+    )
+    runner = InMemoryRunner(agent, app_name="app")
+    await runner.session_service.create_session(app_name="app", user_id="user", session_id="1")
+    message = types.Content(role="user", parts=[types.Part.from_text(text="Deploy.")])
+    text = ""
+    async for event in runner.run_async(user_id="user", session_id="1", new_message=message):
+        text = next((part.text for part in event.content.parts if part.text), text)
+    return received, text
+
+
+async def in_openai_agents(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """A tool of the OpenAI Agents SDK."""
+    agents = pytest.importorskip("agents", reason="openai-agents is not installed")
+    from agents.tool_context import ToolContext
+
+    from skillruntime.adapters.openai_agents import enforce
+
+    function, received = make_tool()
+    bare = agents.function_tool(function)
+    tool = enforce(bare) if enforced else bare
+    text = json.dumps(sent)
+    context = ToolContext(context=None, tool_name="deploy", tool_call_id="1", tool_arguments=text)
+    return received, str(await tool.on_invoke_tool(context, text))
+
+
+FRAMEWORKS: list[Run] = [
+    in_langchain,
+    in_agent_framework,
+    in_fastmcp,
+    in_pydantic_ai,
+    in_adk,
+    in_openai_agents,
+]
+framework = pytest.mark.parametrize("run", FRAMEWORKS, ids=lambda run: run.__name__)
+
+
+@framework
+def test_what_fails_bare_passes_enforced(run: Run) -> None:
+    """The tool receives the list; bare it is not called with it."""
+    try:
+        bare, _ = anyio.run(run, False, SENT)
+    except Exception:  # some frameworks raise instead of telling the model
+        bare = []
+    repaired, answer = anyio.run(run, True, SENT)
+
+    assert MEANT not in bare
+    assert repaired == [MEANT]
+    assert "Deployed." in answer
+
+
+@framework
+def test_what_cannot_be_meant_is_refused_with_what_to_send(run: Run) -> None:
+    """The tool is not called, and the model reads the error."""
+    received, answer = anyio.run(run, True, REFUSED)
+
+    assert received == []
+    assert "suggested_action" in answer
+    assert "files" in answer
