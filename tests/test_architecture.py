@@ -155,7 +155,7 @@ MOST_LINES = {
     "derive": 4_788,
     "contract": 7_870,
     "catalog": 5_191,
-    "runtime": 4_969,
+    "runtime": 4_771,
     "server": 4_862,
     "adapters/mcp_proxy": 2_267,
     "adapters": 3_147,

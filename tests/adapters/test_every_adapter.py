@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,18 +161,26 @@ async def every_kind(tmp_path: Path) -> AsyncIterator[SkillRuntime]:
         yield runtime
 
 
-async def call_typed_tool(runtime: SkillRuntime, name: str) -> Any:
+Arguments = Mapping[str, Any]
+TEXT: Arguments = {"text": "abc"}
+
+
+def broken(arguments: Arguments) -> str:
+    """Return *arguments* as a model writes them that thinks in Python."""
+    return f"{dict(arguments)!r}"[:-1] + ",}"
+
+
+async def call_typed_tool(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call through a typed LangChain tool."""
     tools = {tool.name: tool for tool in SkillToolkit(runtime).get_tools()}
-    call = {"name": to_tool_name(name), "args": {"text": "abc"}, "id": "1", "type": "tool_call"}
+    call = {"name": to_tool_name(name), "args": dict(arguments), "id": "1", "type": "tool_call"}
     return json.loads((await tools[to_tool_name(name)].ainvoke(call)).text)["data"]
 
 
-async def call_generic_tool(runtime: SkillRuntime, name: str) -> Any:
+async def call_generic_tool(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call through LangChain's ``call_skill``."""
     tools = {tool.name: tool for tool in SkillToolkit(runtime, style="generic").get_tools()}
-    arguments = {"name": name, "arguments": {"text": "abc"}}
-    call = {"name": "call_skill", "args": arguments, "id": "1", "type": "tool_call"}
+    call = {"name": "call_skill", "args": {"name": name, "arguments": dict(arguments)}, "id": "1", "type": "tool_call"}
     return json.loads((await tools["call_skill"].ainvoke(call)).text)["data"]
 
 
@@ -186,59 +194,63 @@ async def run_agent(runtime: SkillRuntime, name: str, call: AIMessage, tools: An
     assert loaded.status == "success"
     shown = name if tools == "fixed" else to_tool_name(name)
     assert f"- {shown}: " in loaded.text
-    assert ('"text":{' in loaded.text) == (tools == "fixed")
+    assert ('"properties":{' in loaded.text) == (tools == "fixed")
     return json.loads(answered.text)["data"]
 
 
-async def call_in_fixed_middleware(runtime: SkillRuntime, name: str) -> Any:
+async def call_in_fixed_middleware(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call in an agent whose tools never change."""
-    arguments = {"name": name, "arguments": {"text": "abc"}}
-    return await run_agent(runtime, name, call_message(("call_skill", arguments), turn=2), "fixed")
+    call = call_message(("call_skill", {"name": name, "arguments": dict(arguments)}), turn=2)
+    return await run_agent(runtime, name, call, "fixed")
 
 
-async def call_in_typed_middleware(runtime: SkillRuntime, name: str) -> Any:
+async def call_in_typed_middleware(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call in an agent that offers each loaded skill's tools."""
-    return await run_agent(runtime, name, call_message((to_tool_name(name), {"text": "abc"}), turn=2), "typed")
+    return await run_agent(runtime, name, call_message((to_tool_name(name), dict(arguments)), turn=2), "typed")
 
 
-async def call_by_format(runtime: SkillRuntime, name: str, names: Callable[[SkillTools], list[str]]) -> Any:
+async def call_by_format(
+    runtime: SkillRuntime, name: str, arguments: Arguments, names: Callable[[SkillTools], list[str]]
+) -> Any:
     """Call a tool that the definitions of one provider list."""
     tools = SkillTools(runtime)
     assert to_tool_name(name) in names(tools)
-    return await tools.call(to_tool_name(name), '{"text": "abc"}')
+    return await tools.call(to_tool_name(name), json.dumps(arguments))
 
 
-async def call_for_openai(runtime: SkillRuntime, name: str) -> Any:
+async def call_for_openai(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call as OpenAI's SDK does."""
-    response = await call_by_format(runtime, name, lambda t: [each["function"]["name"] for each in t.to_openai()])
+    response = await call_by_format(
+        runtime, name, arguments, lambda t: [each["function"]["name"] for each in t.to_openai()]
+    )
     return json.loads(to_openai_result(response, "1")["content"])["data"]
 
 
-async def call_for_anthropic(runtime: SkillRuntime, name: str) -> Any:
+async def call_for_anthropic(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call as Anthropic's SDK does."""
-    response = await call_by_format(runtime, name, lambda t: [each["name"] for each in t.to_anthropic()])
+    response = await call_by_format(runtime, name, arguments, lambda t: [each["name"] for each in t.to_anthropic()])
     return json.loads(to_anthropic_result(response, "1")["content"])["data"]
 
 
-async def call_for_gemini(runtime: SkillRuntime, name: str) -> Any:
+async def call_for_gemini(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call as Gemini's SDK does."""
 
     def names(tools: SkillTools) -> list[str]:
         return [each["name"] for each in tools.to_gemini()[0]["function_declarations"]]
 
-    response = await call_by_format(runtime, name, names)
+    response = await call_by_format(runtime, name, arguments, names)
     return to_gemini_result(response, name)["function_response"]["response"]["output"]["data"]
 
 
-async def call_over_mcp(runtime: SkillRuntime, name: str) -> Any:
+async def call_over_mcp(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call as an MCP client does."""
     async with mcp.Client(mcp_adapter.to_server(runtime)) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         shown = next(tool for tool in tools if tool.replace("_", "-") == to_tool_name(name).replace("_", "-"))
-        return (await client.call_tool(shown, {"text": "abc"})).structured_content
+        return (await client.call_tool(shown, dict(arguments))).structured_content
 
 
-async def call_in_pydantic_ai(runtime: SkillRuntime, name: str) -> Any:
+async def call_in_pydantic_ai(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call in an agent of pydantic-ai, whose model breaks the JSON."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
@@ -251,7 +263,7 @@ async def call_in_pydantic_ai(runtime: SkillRuntime, name: str) -> Any:
         assert "You have skills." in (info.instructions or "")
         if any(isinstance(message, ModelResponse) for message in messages):
             return ModelResponse([TextPart("Done.")])
-        return ModelResponse([ToolCallPart(to_tool_name(name), "{'text': 'abc',}")])
+        return ModelResponse([ToolCallPart(to_tool_name(name), broken(arguments))])
 
     result = await Agent(FunctionModel(reply), toolsets=[SkillToolset(runtime)]).run("Please.")
     parts = [part for message in result.all_messages() for part in message.parts]
@@ -260,7 +272,7 @@ async def call_in_pydantic_ai(runtime: SkillRuntime, name: str) -> Any:
     return json.loads(returned.content)["data"]
 
 
-async def call_in_openai_agents(runtime: SkillRuntime, name: str) -> Any:
+async def call_in_openai_agents(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call as the OpenAI Agents SDK does: with the model's raw text."""
     pytest.importorskip("agents", reason="openai-agents is not installed")
     from skillruntime.adapters.openai_agents import SkillToolset
@@ -268,10 +280,10 @@ async def call_in_openai_agents(runtime: SkillRuntime, name: str) -> Any:
     skills = SkillToolset(runtime)
     assert "You have skills." in skills.instructions
     (tool,) = [tool for tool in skills.tools if tool.name == to_tool_name(name)]
-    return json.loads(await tool.on_invoke_tool(None, "{'text': 'abc',}"))["data"]
+    return json.loads(await tool.on_invoke_tool(None, broken(arguments)))["data"]
 
 
-async def call_in_adk(runtime: SkillRuntime, name: str) -> Any:
+async def call_in_adk(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
     """Call as Google's Agent Development Kit does."""
     pytest.importorskip("google.adk", reason="google-adk is not installed")
     from skillruntime.adapters.adk import SkillToolset
@@ -280,12 +292,12 @@ async def call_in_adk(runtime: SkillRuntime, name: str) -> Any:
     (tool,) = [tool for tool in await toolset.get_tools() if tool.name == to_tool_name(name)]
     session = SimpleNamespace(app_name="app", user_id="user", id="1", events=[])
     context = SimpleNamespace(session=session, function_call_id="1")
-    answer = await tool.run_async(args={"text": "abc"}, tool_context=context)
+    answer = await tool.run_async(args=dict(arguments), tool_context=context)
     await toolset.close()
     return answer["data"]
 
 
-ADAPTERS: list[Callable[[SkillRuntime, str], Awaitable[Any]]] = [
+ADAPTERS: list[Callable[..., Awaitable[Any]]] = [
     call_typed_tool,
     call_generic_tool,
     call_in_fixed_middleware,

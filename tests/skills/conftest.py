@@ -150,7 +150,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def make_pdf() -> Callable[..., bytes]:
     """Write PDFs by hand: ``make_pdf(["text of page 1", ...])``, or raw objects."""
-    return _make_pdf
+    return make_document
 
 
 @pytest.fixture(scope="session")
@@ -182,10 +182,10 @@ def form_pdf() -> bytes:
             "/Type /XObject /Subtype /Form /BBox [0 0 18 18] /Resources << /Font << /Helv 4 0 R >> >>",
         ),
     ]
-    return _make_pdf(objects=objects)
+    return make_document(objects=objects)
 
 
-def _make_pdf(pages: Sequence[str] = (), *, tables: bool = False, objects: Sequence[str] = ()) -> bytes:
+def make_document(pages: Sequence[str] = (), *, tables: bool = False, objects: Sequence[str] = ()) -> bytes:
     """Return a PDF with one line of text a page, and with *tables* a ruled table of three rows on each."""
     if not objects:
         kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))
