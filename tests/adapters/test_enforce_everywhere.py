@@ -1,6 +1,6 @@
 """`enforce` around tools that exist, in each framework: a payload of a public thread fails bare and passes with it.
 
-The payload is that of https://github.com/microsoft/agent-framework/issues/7588: a list as the text of its JSON.
+The payload is that of https://github.com/microsoft/agent-framework/issues/7588: a list inside an object.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 MEANT = ["infra/main.bicep", "deploy.sh"]
-SENT = {"files": json.dumps(MEANT)}
+SENT = {"files": {"item": MEANT}}
 REFUSED = {"files": {"a": 1, "b": 2}}
 Received = list[Any]
 Run = Callable[[bool, dict[str, Any]], Awaitable[tuple[Received, str]]]
@@ -154,6 +154,27 @@ async def in_openai_agents(enforced: bool, sent: dict[str, Any]) -> tuple[Receiv
     return received, str(await tool.on_invoke_tool(context, text))
 
 
+async def in_mcp_client(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+    """The official client of MCP, in front of a server that one does not own."""
+    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    from mcp.server.mcpserver import MCPServer
+
+    from skillruntime.adapters.mcp_proxy import enforce
+
+    server = MCPServer("deployer")
+    _, received = make_tool()
+
+    @server.tool()
+    def deploy(files: list[str]) -> str:
+        """Deploy files."""
+        received.append(files)
+        return "Deployed."
+
+    async with mcp.Client(server) as client:
+        answer = await (enforce(client) if enforced else client).call_tool("deploy", sent)
+    return received, answer.content[0].text
+
+
 FRAMEWORKS: list[Run] = [
     in_langchain,
     in_agent_framework,
@@ -161,6 +182,7 @@ FRAMEWORKS: list[Run] = [
     in_pydantic_ai,
     in_adk,
     in_openai_agents,
+    in_mcp_client,
 ]
 framework = pytest.mark.parametrize("run", FRAMEWORKS, ids=lambda run: run.__name__)
 
@@ -185,5 +207,5 @@ def test_what_cannot_be_meant_is_refused_with_what_to_send(run: Run) -> None:
     received, answer = anyio.run(run, True, REFUSED)
 
     assert received == []
-    assert "suggested_action" in answer
+    assert "Send an array" in answer
     assert "files" in answer
