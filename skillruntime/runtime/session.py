@@ -6,7 +6,7 @@ import dataclasses
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
@@ -234,13 +234,6 @@ class SkillSession:
             return None
         with self._lock:
             return self.ledger.admit(Tier.SCHEMA, name, schema).refusal
-
-    def note_schemas(self, schemas: Iterable[tuple[str, str]]) -> None:
-        """Record the definitions of tools that are offered in any case, by name, when the ledger is next read.
-
-        *schemas* is drawn then: five thousand tools are 5 MB of text, and their tokens take a second to count.
-        """
-        self._wait(lambda: [self._ledger.admit(Tier.SCHEMA, name, schema) for name, schema in schemas], 0)
 
     async def call(self, name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a skill within this session, as `SkillRuntime.call` does."""

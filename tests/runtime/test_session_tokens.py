@@ -224,7 +224,6 @@ def test_a_long_result_is_not_counted_on_the_event_loop(options: dict[str, Any],
     session = runtime.session(**options)
     count = session._ledger.count
     session._ledger.count = lambda text: counting.append(threading.get_ident()) or count(text)  # type: ignore[method-assign, func-returns-value]
-    session.note_schemas([("tool", "{}")])
 
     async def run() -> int:
         await session.call("echo", {})
