@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["missing_extra"]
+from importlib.util import find_spec
+
+__all__ = ["installed_extras", "missing_extra"]
 
 _EXTRAS = {
+    "standard": ("click", "httpx2", "langchain_core", "markdown_it", "pydantic", "rich", "tiktoken"),
     "agents": ("langchain", "langgraph"),
     "mcp": ("mcp",),
     "serve": ("h11", "prometheus_client", "starlette", "uvicorn"),
     "oauth": ("authlib", "joserfc"),
     "dbos": ("dbos", "psycopg"),
     "otel": ("opentelemetry",),
-    "adk": ("google",),
+    "adk": ("google.adk",),
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),
     "agent-framework": ("agent_framework",),
     "fastmcp": ("fastmcp",),
 }
-_EXTRA_OF = {package: extra for extra, packages in _EXTRAS.items() for package in packages}
+_EXTRA_OF = {package.partition(".")[0]: extra for extra, packages in _EXTRAS.items() for package in packages}
 _STANDARD = "standard"
 
 
@@ -34,3 +37,15 @@ def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
         return error
     extra = _EXTRA_OF.get(package, _STANDARD)
     return ModuleNotFoundError(f"{error}; install it with: pip install 'skillruntime[{extra}]'", name=error.name)
+
+
+def installed_extras() -> dict[str, bool]:
+    """Return for each extra whether its packages are installed."""
+    return {extra: all(map(_is_installed, packages)) for extra, packages in _EXTRAS.items()}
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of what a dotted name is inside
+        return False

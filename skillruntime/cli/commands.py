@@ -32,6 +32,7 @@ _COMMANDS = {
     "remote": "Call remote skills, describe local ones, list and end the executions of a server.",
     "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
     "schema": "Print the JSON Schema of a document that the library reads.",
+    "doctor": "Say what is installed, what confines scripts, and what skills lack.",
     "demo": "Watch malformed calls being repaired, migrated and refused, offline.",
 }
 

@@ -1,0 +1,60 @@
+"""``skillruntime doctor``: what is installed, what confines scripts, where skills are found, and what they lack."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+
+from skillruntime import __version__
+from skillruntime.cli.output import json_option, print_result
+from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.extras import installed_extras
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["command"]
+
+
+@click.command("doctor")
+@catalog_options
+@json_option
+def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Say what is installed, which sandboxes work here, where skills are found, and what each of them lacks."""
+    from skillruntime.runtime import SkillRuntime, sandbox_report
+
+    catalog = open_catalog(directories, trust=trust)
+    runtime = SkillRuntime(catalog)
+    lacking = {name: [each.to_dict() for each in runtime.missing(name)] for name in runtime.callable_names()}
+    found = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "extras": installed_extras(),
+        "sandboxes": anyio.run(sandbox_report),
+        "workspace": str(Path.cwd()),
+        "roots": [{"path": root.path, "trusted": root.trusted} for root in catalog.roots],
+        "skills": len(catalog),
+        "unavailable": {name: missing for name, missing in lacking.items() if missing},
+    }
+    print_result(found, lambda console: _draw(console, found), as_json=as_json)
+
+
+def _draw(console: Console, found: dict[str, Any]) -> None:
+    lines = [f"skillruntime {found['version']}, Python {found['python']}, {found['platform']}", "", "Extras"]
+    for extra, is_installed in found["extras"].items():
+        how = "installed" if is_installed else f"not installed: pip install 'skillruntime[{extra}]'"
+        lines.append(f"  {extra}: {how}")
+    lines += ["", "Sandboxes for the scripts of untrusted skills"]
+    lines += [f"  {level}: {reason or 'works'}" for level, reason in found["sandboxes"].items()]
+    lines += ["", f"Skills: {found['skills']}, called in {found['workspace']}"]
+    lines += [f"  {root['path']} ({'trusted' if root['trusted'] else 'not trusted'})" for root in found["roots"]]
+    if found["unavailable"]:
+        lines += ["", "Not ready to run"]
+    for name, missing in found["unavailable"].items():
+        lines += [f"  {name}: {each['message']}. {each['action']}" for each in missing]
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

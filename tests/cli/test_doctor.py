@@ -1,0 +1,34 @@
+"""``skillruntime doctor``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from skillruntime import __version__
+from skillruntime.cli import group
+from tests.skill_files import write_skill_files
+
+CONTRACT = {"run": {"script": "scripts/run.py"}, "requires": {"packages": ["no-such-package>=2"]}}
+
+
+def test_what_is_there_and_what_is_missing_is_said(tmp_path: Path) -> None:
+    """The extras, the sandboxes, the directories, and each tool that is not ready, with what to do."""
+    files = {"contract.json": json.dumps(CONTRACT), "scripts/run.py": "print(1)"}
+    write_skill_files(tmp_path, "sample", "Samples", files)
+
+    as_json = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path), "--json"])
+    drawn = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path)])
+
+    found = json.loads(as_json.stdout)
+    assert (as_json.exit_code, drawn.exit_code) == (0, 0)
+    assert found["version"] == __version__
+    assert found["extras"]["standard"] is True
+    assert set(found["sandboxes"]) == {"bubblewrap", "landlock"}
+    assert found["roots"] == [{"path": str(tmp_path), "trusted": False}]
+    assert [each["message"] for each in found["unavailable"]["sample"]] == [
+        "the Python package no-such-package is not installed"
+    ]
+    assert "sample: the Python package no-such-package is not installed. " in drawn.stdout
