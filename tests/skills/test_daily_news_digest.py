@@ -351,3 +351,14 @@ def test_bundled_feeds_are_well_formed() -> None:
     assert len(feeds) >= 10
     assert all(set(feed) == {"name", "url"} and feed["url"].startswith("https://") for feed in feeds)
     assert len({feed["url"] for feed in feeds}) == len({feed["name"] for feed in feeds}) == len(feeds)
+
+
+def test_a_feed_without_entries_is_a_feed(digest: Any) -> None:
+    """It was read, and has nothing."""
+    (digest.workspace / "empty.xml").write_text("<rss version='2.0'><channel><title>Quiet</title></channel></rss>")
+    use(digest.workspace, {"name": "Quiet", "url": "empty.xml"})
+
+    document = digest.call({"topics": ["AI"]}).document
+
+    assert document["status"] == "success"
+    assert document["metadata"]["sources_searched"] == 1

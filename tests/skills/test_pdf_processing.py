@@ -281,3 +281,15 @@ def test_checkboxes_take_what_models_send(pdf: Any, form_pdf: bytes) -> None:
 
     for value in given:
         assert (PdfReader(pdf.workspace / f"{value}.pdf").get_fields() or {})["agree"]["/V"] == "/Yes"
+
+
+def test_letters_that_the_forms_font_does_not_have_are_refused(pdf: Any, form_pdf: bytes) -> None:
+    """They would be question marks on the page; nothing is written."""
+    put(pdf, "form.pdf", form_pdf)
+
+    for name, missing in (("李小龙", "李小龙"), ("Łódź", "Łź")):
+        error = pdf.call({"path": "form.pdf", "fields": {"name": name}}, "fill-form").error
+        assert error["message"] == f"the font of field 'name' has no {missing!r}"
+        assert "a person must type" in error["suggested_action"]
+    assert pdf.call({"path": "form.pdf", "fields": {"name": "José Müller"}}, "fill-form").exit_code == 0
+    assert not (pdf.workspace / "form-filled-2.pdf").exists()

@@ -152,7 +152,7 @@ def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any
     articles: dict[str, Article] = {}
     errors = []
     for index, feed in enumerate(chosen.feeds):  # in the list's order, so that the answer does not depend on speed
-        result = results.get(index) or _error(feed, "was not read in time", recoverable=True)
+        result = results.get(index, _error(feed, "was not read in time", recoverable=True))
         if isinstance(result, dict):
             errors.append(result)
             continue

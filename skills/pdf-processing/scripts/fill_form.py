@@ -67,7 +67,7 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
             if field.name not in stored and field.kind not in ("checkbox", "signature") and field.value in (None, "")
         ],
     }
-    warnings = _warnings(reader, fields, stored, flatten=flatten)
+    warnings = _warnings(reader, fields)
     return result | ({"warnings": warnings} if warnings else {})
 
 
@@ -86,6 +86,14 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
 
     def refuse(message: str, action: str) -> Failure:
         return Failure("INVALID_INPUT", message, action, path=pointer)
+
+    def shown(text: str) -> str:
+        # The fonts that every reader has draw these letters alone; others would be a row of question marks.
+        missing = [letter for letter in text if not _is_latin(letter)]
+        if missing:
+            message = f"the font of field {name!r} has no {''.join(dict.fromkeys(missing))[:20]!r}"
+            raise refuse(message, "Send Latin letters, or tell the user that a person must type this field.")
+        return text
 
     field = fields.get(name)
     if field is None:
@@ -111,7 +119,7 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
         if field.max_length is not None and len(text) > field.max_length:
             message = f"field {name!r} takes {field.max_length} characters, got {len(text)}"
             raise refuse(message, "Shorten the text.")
-        return text
+        return shown(text)
     wanted = [str(part) for part in (value if isinstance(value, list) else [value])]
     by_label = {label: stored for stored, label in field.choices}
     options = {stored: stored for stored, _ in field.choices}
@@ -119,7 +127,7 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
         if part not in options and part not in by_label and not field.is_editable:
             known = ", ".join(label for _, label in field.choices[:20])
             raise refuse(f"field {name!r} has no option {part!r}", f"Its options: {known}.")
-    chosen = [options.get(part) or by_label.get(part) or part for part in wanted]
+    chosen = [options.get(part) or by_label.get(part) or shown(part) for part in wanted]
     if field.kind == "radio":
         return f"/{chosen[0]}"
     return chosen if field.is_multiple and isinstance(value, list) else chosen[0]
@@ -177,7 +185,7 @@ def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
                 node[NameObject("/V")] = TextStringObject(value)
 
 
-def _warnings(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, Any], *, flatten: bool) -> list[str]:
+def _warnings(reader: PdfReader, fields: dict[str, FormField]) -> list[str]:
     warnings = []
     if any(field.value == "signed" for field in fields.values() if field.kind == "signature"):
         warnings.append("The form was signed; filling it makes the signature invalid.")
@@ -185,9 +193,6 @@ def _warnings(reader: PdfReader, fields: dict[str, FormField], stored: dict[str,
         warnings.append("The form's XFA part was removed; the plain form is filled.")
     if reader.is_encrypted:
         warnings.append("The form is encrypted; the result is not.")
-    foreign = [name for name, value in stored.items() if not str(value).isascii() and not _is_latin(str(value))]
-    if foreign and flatten:
-        warnings.append(f"Characters outside Latin may be missing in the flattened page: {', '.join(foreign[:10])}.")
     return warnings
 
 
