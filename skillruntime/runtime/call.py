@@ -18,7 +18,7 @@ from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import CallContext, Runner
 from skillruntime.runtime.skill_copy import SkillCopy
-from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace
+from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace, is_there
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Accepted, Contract
@@ -173,7 +173,7 @@ class WatchedWorkspace:
     def resolve(self, path: str) -> Path | None:
         """Return *path* as an absolute path inside the workspace, or None where it would be outside."""
         found = self.workspace.resolve(path)
-        if found is not None and not found.exists():
+        if found is not None and not is_there(found):
             self.missing.append(path)
         return found
 

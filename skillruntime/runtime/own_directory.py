@@ -19,7 +19,7 @@ from typing import Any
 from skillruntime.errors import ToolExecutionError
 from skillruntime.runtime.sandbox.without_links import open_without_links
 from skillruntime.runtime.skill_copy import safe_name
-from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace, identity_of
+from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace, identity_of, is_there
 
 __all__ = ["RESULTS", "CallFiles", "OwnDirectory", "own_directory"]
 
@@ -84,9 +84,9 @@ class CallFiles:
         relative = PurePath(source.relative_to(own.workspace.directory))
         within = relative.relative_to(own.results) if relative.is_relative_to(own.results) else relative
         target = own.files.resolve(str(within))
-        if target is not None and within.parts and source.exists():
+        if target is not None and within.parts and is_there(source):
             self._named[str(target.relative_to(own.files.directory))] = source
-        elif target is not None and not target.exists():
+        elif target is not None and not is_there(target):
             self.missing.append(path)
         return target
 

@@ -44,14 +44,18 @@ class Said:
     """A script's stderr, fit to be quoted: no host paths, no hidden characters, capped."""
 
     finished: Finished
-    shortened: tuple[tuple[str, str], ...]
+    shortened: tuple[tuple[re.Pattern[str], str], ...]
 
     def text(self) -> str:
         """Return all of it that was kept."""
-        text = self.finished.stderr.decode("utf-8", "replace")
+        return visible_text(self.without_paths(self.finished.stderr)).strip()
+
+    def without_paths(self, written: bytes) -> str:
+        """Return what the script wrote, with short names in place of the host's directories."""
+        text = written.decode("utf-8", "replace")
         for path, short in self.shortened:
-            text = text.replace(path, short)
-        return visible_text(text).strip()
+            text = path.sub(short.replace("\\", "\\\\"), text)
+        return text
 
     def last_line(self) -> str:
         """Return its last line."""
@@ -86,11 +90,11 @@ def without(finished: Finished, secrets: Iterable[str]) -> Finished:
     return replace(finished, stdout=stdout, stderr=stderr)
 
 
-def shortened_paths(*named: tuple[Path, str]) -> tuple[tuple[str, str], ...]:
+def shortened_paths(*named: tuple[Path, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return what to write in place of the host's paths: those of *named*, of Python and of the home directory."""
     pairs = [(str(path), short) for path, short in named]
     pairs += [(sys.prefix, "python"), (sys.base_prefix, "python"), (str(Path.home()), "~")]
-    return tuple((path + os.sep, short + "/") for path, short in pairs if len(path) > 1)
+    return tuple((re.compile(rf"{re.escape(path)}(?![\w.-])"), short) for path, short in pairs if len(path) > 1)
 
 
 def how_it_ended(exit_code: int) -> str:
@@ -154,10 +158,10 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
         ) from error
 
 
-def reported_failure(stdout: bytes) -> dict[str, Any] | None:
+def reported_failure(stdout: str) -> dict[str, Any] | None:
     """Return the report of a failing script in the form of 31.2, or None."""
     try:
-        document = _strict_json(stdout.decode("utf-8"))
+        document = _strict_json(stdout)
     except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict):

@@ -252,7 +252,7 @@ class ScriptRunner:
         # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
         if line is not None:
             _refuse_usage(finished.exit_code, said.text(), line)
-        if reported := reported_failure(finished.stdout):
+        if reported := reported_failure(said.without_paths(finished.stdout)):
             raise ReportedFailureError(reported)
         _refuse_missing_module(finished, said, script)
         how = how_it_ended(finished.exit_code)

@@ -176,8 +176,11 @@ def _files(directory: str, name: str) -> Iterator[str]:
 
 
 def safe_name(name: str) -> str:
-    """Return *name* as the name of a directory; names that are not well-formed occur."""
-    return "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:64] or "skill"
+    """Return *name* as the name of a directory, with a digest where it is not one: no two names are the same then."""
+    import hashlib  # OpenSSL: not needed for an import
+
+    safe = "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:50]
+    return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def _not_written(error: OSError) -> ToolNotAvailableError:

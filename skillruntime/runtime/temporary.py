@@ -63,8 +63,10 @@ def remove_soon(directory: Path) -> None:
 
 @atexit.register
 def _remove_made() -> None:
-    for directory in list(_made):
-        remove_soon(directory)
+    # Whole, and here: a thread that is started now is not waited for.
+    for directory, maker in list(_made.items()):
+        if maker == os.getpid():
+            remove_tree(directory)
 
 
 if sys.platform != "win32":
@@ -80,7 +82,11 @@ if sys.platform != "win32":
             _OutOfTimeError: something was left when *ends* had passed.
         """
         with suppress(OSError):
-            root = os.open(directory, _LISTED)
+            above = os.open(Path(directory).parent, _LISTED)
+            try:
+                root = _entered(Path(directory).name, above)  # a script may have closed it
+            finally:
+                os.close(above)
             try:
                 _empty(root, ends)
             finally:

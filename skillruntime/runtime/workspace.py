@@ -17,7 +17,7 @@ from skillruntime.catalog.visibility import visible_line
 from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
 from skillruntime.runtime.temporary import make_temporary, remove_soon
 
-__all__ = ["FILE_LIMIT", "Identity", "Workspace", "identity_of"]
+__all__ = ["FILE_LIMIT", "Identity", "Workspace", "identity_of", "is_there"]
 
 Identity = tuple[int, int, int]
 """The size, time and number of a file: another one means that it was changed."""
@@ -91,7 +91,8 @@ class Workspace:
     @property
     def has_untrusted_files(self) -> bool:
         """Whether a script of an untrusted skill may have written here; then no script runs here unconfined."""
-        return self.directory in _with_untrusted_files
+        here = self.directory
+        return any(here.is_relative_to(each) or each.is_relative_to(here) for each in _with_untrusted_files)
 
     def note_untrusted(self) -> None:
         """Note that a script of an untrusted skill is about to write here."""
@@ -150,6 +151,14 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+def is_there(path: Path) -> bool:
+    """Whether *path* exists; one that is too long does not."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def identity_of(status: os.stat_result) -> Identity:

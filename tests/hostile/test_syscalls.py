@@ -25,14 +25,14 @@ pytestmark = pytest.mark.skipif(
 # 259), namespaces and mounts (155, 161, 165, 272, 308, 428-433, 442), keyrings (248-250), asynchronous I/O (206-210,
 # 425-427), handles (303, 304), other processes (310-312, 438, 440), clone3 (435), openat2 (437), fchmodat2 (452).
 REVIEWED = """
-0-26 28 32-41 44-48 51-63 72-100 102 104-132 135 137-138 140-152 157-158 160 162 186-204 213 217-219 221-226 228-235 239
-247 251-252 257-258 260-271 273-277 280-287 289-293 295-297 302 306 309 314-316 318-319 322 324-328 332 334 424 434 436
-439 441 449
+0-26 28 32-41 44-45 47-48 51-63 72-100 102 104-132 135 137-138 140-152 157-158 160 162 186-204 213 217-219 221-226
+228-235 239 247 251-252 257-258 260-271 273-277 280-284 286-287 289-293 295-297 302 306 309 314-316 318-319 322
+324-328 332 334 424 434 436 439 441 449
 """
 # uretprobe and uprobe, which the kernel never asks a filter about (since 6.11), and which do nothing here.
 UNFILTERED = {335, 336}
 WATCHING = {253, 254, 255, 294}  # inotify, in a mount namespace of its own
-NETWORK = {42, 43, 49, 50, 288, 299, 307}  # connect, accept, bind, listen, accept4, recvmmsg, sendmmsg
+NETWORK = {42, 43, 46, 49, 50, 288, 299, 307}  # connect, accept, sendmsg, bind, listen, accept4, recvmmsg, sendmmsg
 
 REFUSED = {
     **dict.fromkeys(["socket unix stream", "socket unix datagram", "socket inet raw", "socket inet l2tp"], 13),

@@ -18,8 +18,10 @@ from skillruntime.catalog.root_snapshot import Root
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode
 from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.own_directory import own_directory
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Limits
+from skillruntime.runtime.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")
 
@@ -250,3 +252,51 @@ def test_a_secret_in_the_name_of_a_file_is_masked(
     response = runtime.call_sync("sample", {})
 
     assert files_of(response) == ["skill-files/sample/x-***"]
+
+
+def test_skills_whose_names_are_alike_have_directories_of_their_own(tmp_path: Path) -> None:
+    """What a name becomes as a directory is not the same for two names."""
+    workspace = Workspace(tmp_path)
+    names = ["pdf-tools", "pdf.tools", "pdf tools", "a" * 70 + "x", "a" * 70 + "y"]
+
+    found = [own_directory(workspace, name, 1_000) for name in names]
+
+    assert len({str(each.files.directory) for each in found}) == len(names)
+    assert len({str(each.results) for each in found}) == len(names)
+    assert str(found[0].results) == "skill-files/pdf-tools"
+    workspace.close()
+
+
+def test_what_an_untrusted_script_wrote_into_is_seen_from_above_and_below(tmp_path: Path) -> None:
+    """A shared directory, one inside it, and one around it: no script runs unconfined in any."""
+    (tmp_path / "shared" / "inner").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+
+    Workspace(tmp_path / "shared").note_untrusted()
+
+    seen = {name: Workspace(tmp_path / name).has_untrusted_files for name in ("shared", "shared/inner", "other", ".")}
+    assert seen == {"shared": True, "shared/inner": True, "other": False, ".": True}
+
+
+def test_a_path_that_is_too_long_is_the_scripts_to_judge(tmp_path: Path, level: str) -> None:
+    """The host does not fail on it."""
+    write(tmp_path / "skills", "opener", "import json, sys\nprint(len(json.load(sys.stdin)['file']) > 4000)")
+
+    response = runtime_of(tmp_path / "skills", level).call_sync("opener", {"file": "a" * 5_000})
+
+    assert response.errors[0].code is not ErrorCode.INTERNAL_ERROR if response.errors else response.ok
+
+
+def test_a_reported_failure_shows_no_directory_of_the_host(tmp_path: Path, level: str) -> None:
+    """Neither its message nor what it suggests."""
+    source = (
+        "import json, os, sys\nsaid = f'{os.getcwd()}, {os.path.abspath(__file__)}'\n"
+        "error = {'code': 'X', 'message': said, 'suggested_action': said}\n"
+        "print(json.dumps({'status': 'failed', 'errors': [error]}))\n"
+        "sys.exit(1)"
+    )
+    write(tmp_path / "skills", "reporter", source)
+
+    (error,) = runtime_of(tmp_path / "skills", level).call_sync("reporter", {}).errors
+
+    assert (error.message, error.suggested_action) == ("workspace, reporter/scripts/run.py",) * 2

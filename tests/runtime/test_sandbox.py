@@ -414,3 +414,32 @@ def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str)
 
     assert response.errors is not None
     assert response.errors[0].details == {"timeout_seconds": 0.5, "stopped": True}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(
+            "import ctypes, _thread, time\n"
+            "def write():\n"
+            "    file = open('f', 'wb')\n    os.unlink('f')\n"
+            "    for _ in range(40): file.write(bytes(1024 * 1024)); file.flush()\n"
+            "    time.sleep(30)\n"
+            "_thread.start_new_thread(write, ())\nctypes.CDLL(None).syscall(60, 0)",
+            id="removed files of a thread that is left",
+        ),
+        pytest.param(
+            "for n in range(40): open(f'f{n}', 'wb').write(bytes(1024 * 1024))", id="written at once, then the end"
+        ),
+        pytest.param(
+            "import time\nos.mkdir('d', 0o300)\n"
+            "for n in range(40): open(f'd/f{n}', 'wb').write(bytes(1024 * 1024))\ntime.sleep(30)",
+            id="in a directory that may not be listed",
+        ),
+    ],
+)
+async def test_files_are_counted_wherever_they_are_hidden(level: str, workspace: Path, source: str) -> None:
+    """The command is stopped, or has failed by the time that it ended."""
+    finished = await run(level, workspace, f"import os\n{source}", limits=Limits(workspace=8 * 1024**2))
+
+    assert finished.full

@@ -35,6 +35,17 @@ def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_takes_long_is_removed_before_the_process_ends(tmp_path: Path) -> None:
+    """Also where no thread can be started any more."""
+    source = (
+        "from skillruntime.runtime import temporary\ntemporary._WAITED = -1.0\n"
+        "for n in range(300):\n    (make_temporary() / 'd').mkdir()\n"
+    )
+    run(tmp_path, source)
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_forked_process_leaves_the_directories_of_its_parent(tmp_path: Path) -> None:
     """Whether it ends, or closes a workspace that it was forked with."""
     source = """

@@ -20,7 +20,7 @@ access:21: alarm:37: arch_prctl:158: brk:12:214 capget:125:90 capset:126:91 chdi
 clock_gettime:228:113 clock_nanosleep:230:115 close:3:57 close_range:436:436 copy_file_range:326:285 dup:32:23
 dup2:33: dup3:292:24 epoll_create:213: epoll_create1:291:20 epoll_ctl:233:21 epoll_pwait:281:22
 epoll_pwait2:441:441 epoll_wait:232: eventfd:284: eventfd2:290:19 execve:59:221 execveat:322:281 exit:60:93
-exit_group:231:94 faccessat:269:48 faccessat2:439:439 fadvise64:221:223 fallocate:285:47 fchdir:81:50
+exit_group:231:94 faccessat:269:48 faccessat2:439:439 fadvise64:221:223 fchdir:81:50
 fdatasync:75:83 flock:73:32 fork:57: fstat:5:80 fstatfs:138:44 fsync:74:82 ftruncate:77:46 futex:202:98
 futex_waitv:449:449 get_mempolicy:239:236 get_robust_list:274:100 getcpu:309:168 getcwd:79:17 getdents:78:
 getdents64:217:61 getegid:108:177 geteuid:107:175 getgid:104:176 getgroups:115:158 getitimer:36:102
@@ -36,7 +36,7 @@ recvfrom:45:207 recvmsg:47:212 rename:82: renameat:264:38 renameat2:316:276 rest
 rseq:334:293 rt_sigaction:13:134 rt_sigpending:127:136 rt_sigprocmask:14:135 rt_sigreturn:15:139
 rt_sigsuspend:130:133 rt_sigtimedwait:128:137 sched_get_priority_max:146:125 sched_get_priority_min:147:126
 sched_getaffinity:204:123 sched_getattr:315:275 sched_getparam:143:121 sched_getscheduler:145:120
-sched_rr_get_interval:148:127 sched_yield:24:124 select:23: sendfile:40:71 sendmsg:46:211 sendto:44:206
+sched_rr_get_interval:148:127 sched_yield:24:124 select:23: sendfile:40:71 sendto:44:206
 set_robust_list:273:99 set_tid_address:218:96 setfsgid:123:152 setfsuid:122:151 setgid:106:144 setgroups:116:159
 setitimer:38:103 setpgid:109:154 setregid:114:143 setresgid:119:149 setresuid:117:147 setreuid:113:145
 setrlimit:160:164 setsid:112:157 setsockopt:54:208 setuid:105:146 shutdown:48:210 sigaltstack:131:132 signalfd:282:
@@ -53,7 +53,7 @@ openat:257:56 personality:135:92 prctl:157:167 prlimit64:302:261 sched_setaffini
 sched_setparam:142:118 sched_setscheduler:144:119 setpriority:141:140 socket:41:198 socketpair:53:199 truncate:76:45
 """
 _NETWORK = """
-accept:43:202 accept4:288:242 bind:49:200 connect:42:203 listen:50:201 recvmmsg:299:243 sendmmsg:307:269
+accept:43:202 accept4:288:242 bind:49:200 connect:42:203 listen:50:201 recvmmsg:299:243 sendmmsg:307:269 sendmsg:46:211
 """
 # Landlock restricts none of the next three (landlock(7), "Current limitations"). Without a mount namespace a script
 # could change the owner, times or attributes of any file of its user: these succeed without effect, so that

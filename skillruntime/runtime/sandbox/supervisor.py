@@ -190,6 +190,7 @@ class _Run:
         if self.level != "none":
             self.opened = {path: open_writable(path) for path in self.asked["bound"]}
         code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
+        self.is_full = self.is_full or (bool(self.measured) and self._used() > self.most)  # since the last look
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds, "full": self.is_full}
@@ -346,17 +347,25 @@ class _Run:
     def _used(self) -> float:
         """Return how many bytes the command's directories take, with the files that it removed and still has open."""
         total = sum(map(used_bytes, map(os.dup, self.measured)))
-        for process in descendants() if self.measured else ():
-            with suppress(OSError), os.scandir(f"/proc/{process}/fd") as descriptors:
-                for each in descriptors:
-                    with suppress(OSError):
-                        status = each.stat()
-                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                            total += status.st_blocks * 512
+        for descriptors in map(_descriptors, descendants() if self.measured else ()):
+            for each in descriptors:
+                with suppress(OSError):
+                    status = each.stat()
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        total += status.st_blocks * 512
         return total
 
 
 _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
+
+
+def _descriptors(process: int) -> list[Path]:
+    """Return what *process* has open, by thread: one whose first thread has ended lists nothing itself."""
+    found: list[Path] = []
+    with suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            found += (thread / "fd").iterdir()
+    return found
 
 
 def _listable(path: int) -> int:
@@ -405,6 +414,7 @@ def _limit(process: int, limits: dict[str, int], processes: int) -> None:
         (resource.RLIMIT_NOFILE, limits["open_files"]),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NPROC, processes),
+        (resource.RLIMIT_SIGPENDING, 1024),
     ]
     for which, value in pairs:
         _, hard = resource.prlimit(process, which)

@@ -79,9 +79,10 @@ def open_writable(path: str) -> int:
 
 
 def used_bytes(at: int, depth: int = 0) -> float:
-    """Return how many bytes the directory *at* takes on its disk, at least 1,024 for each entry; *at* is closed.
+    """Return how many bytes the directory *at* takes on its disk, at least 12 KiB for each entry; *at* is closed.
 
-    Infinity where it is more than 64 levels deep: a script could hide a gigabyte where no look comes in time.
+    Infinity where it is more than 64 levels deep, or holds what may not be listed: a script could hide a gigabyte where
+    no look comes in time.
     """
     total = 0.0
     try:
@@ -89,14 +90,19 @@ def used_bytes(at: int, depth: int = 0) -> float:
             return float("inf")
         with os.scandir(at) as entries:
             for entry in entries:
-                with suppress(OSError):  # removed meanwhile
+                with suppress(FileNotFoundError):  # removed meanwhile
                     status = entry.stat(follow_symlinks=False)
-                    total += max(1024, status.st_blocks * 512)
+                    total += max(_LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
                         total += used_bytes(os.open(entry.name, _LISTED, dir_fd=at), depth + 1)
+    except PermissionError:
+        return float("inf")
     finally:
         os.close(at)
     return total
+
+
+_LEAST = 12 * 1024  # bytes: of the smallest files a limit of 256 MiB then allows 21,845, and looks stay short
 
 
 def is_inside(path: str, directories: Iterable[str]) -> bool:
