@@ -14,7 +14,6 @@ from skillruntime.catalog.lockfile import lock_skills as lock_skills
 from skillruntime.catalog.lockfile import read_lock as read_lock
 from skillruntime.catalog.rendering import STYLES as STYLES
 from skillruntime.catalog.root_snapshot import Root as Root
-from skillruntime.catalog.scopes import standard_roots as standard_roots
 from skillruntime.catalog.search import SearchIndex as SearchIndex
 from skillruntime.catalog.skill import Skill as Skill
 from skillruntime.catalog.skill import SkillMetadata as SkillMetadata

@@ -89,7 +89,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rank: Rank | None = None
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
-        # Found when they are read: looking for look-alikes compares all names, and most programs never ask.
+        # Found when they are read: the directories are listed once more for them, and most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(offered, names, guard)
         self._guard = guard
@@ -132,7 +132,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The findings of discovery, of collisions, and of untrusted names that look like trusted ones."""
+        """The findings of discovery, of collisions and of the lockfile."""
         if self._diagnostics is None:
             self._diagnostics = tuple(self._diagnose())
         return self._diagnostics

@@ -48,14 +48,12 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
 
 
 def all_diagnostics(snapshots: Iterable[Snapshot], names: Names, guard: Guard | None) -> Iterator[Diagnostic]:
-    """Yield the findings of discovery, of collisions, of look-alikes and of the lockfile."""
-    from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+    """Yield the findings of discovery, of collisions and of the lockfile."""
     from skillruntime.catalog.root_diagnostics import diagnostics_of
 
     for snapshot in snapshots:
         yield from diagnostics_of(snapshot)
     yield from names.collisions
-    yield from look_alikes(names.counting.values())
     if guard is not None:
         yield from guard.missing()
 

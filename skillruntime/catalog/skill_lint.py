@@ -43,41 +43,40 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its severity, its requirement, and whether `fix` can correct a violation."""
+    """One rule: its severity and its requirement."""
 
     severity: Severity
     asks: str
-    is_fixable: bool = False
 
 
 _E, _W, _A = Severity.ERROR, Severity.WARNING, Severity.ADVICE
 
 RULES = {
     "not-utf-8": Rule(_E, "The file is UTF-8"),
-    "byte-order-mark": Rule(_E, "The file does not begin with a byte-order mark", True),
-    "control-character": Rule(_E, "The file has no control characters but tabs and line ends", True),
+    "byte-order-mark": Rule(_E, "The file does not begin with a byte-order mark"),
+    "control-character": Rule(_E, "The file has no control characters but tabs and line ends"),
     "frontmatter-missing": Rule(_E, "The file begins with frontmatter, after a line ---"),
-    "text-before-frontmatter": Rule(_E, "Nothing precedes the first ---", True),
+    "text-before-frontmatter": Rule(_E, "Nothing precedes the first ---"),
     "frontmatter-unclosed": Rule(_E, "A line --- ends the frontmatter"),
-    "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ...", True),
-    "closing-with-text": Rule(_W, "Nothing follows the closing --- on its line", True),
-    "yaml-invalid": Rule(_E, "The frontmatter is YAML", True),
-    "yaml-flow": Rule(_E, "The frontmatter uses no [inline lists] or {inline mappings}", True),
+    "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ..."),
+    "closing-with-text": Rule(_W, "Nothing follows the closing --- on its line"),
+    "yaml-invalid": Rule(_E, "The frontmatter is YAML"),
+    "yaml-flow": Rule(_E, "The frontmatter uses no [inline lists] or {inline mappings}"),
     "yaml-anchor": Rule(_E, "The frontmatter has no anchors or aliases"),
     "yaml-tag": Rule(_E, "The frontmatter has no tags such as !!str"),
     "yaml-indentation": Rule(_E, "Sibling mappings have the same indentation"),
     "duplicate-key": Rule(_E, "No key appears twice"),
     "frontmatter-not-mapping": Rule(_E, "The frontmatter is a mapping"),
-    "unknown-field": Rule(_E, "The top level has only fields of the format; others belong under metadata", True),
-    "name-missing": Rule(_E, "The skill has a name", True),
-    "name-form": Rule(_E, "The name is lowercase letters, digits and single hyphens between them", True),
+    "unknown-field": Rule(_E, "The top level has only fields of the format; others belong under metadata"),
+    "name-missing": Rule(_E, "The skill has a name"),
+    "name-form": Rule(_E, "The name is lowercase letters, digits and single hyphens between them"),
     "name-length": Rule(_E, f"The name has at most {MAX_NAME} characters"),
-    "name-mismatch": Rule(_E, "The name equals the directory name", True),
+    "name-mismatch": Rule(_E, "The name equals the directory name"),
     "description-missing": Rule(_E, "The skill has a description"),
     "description-length": Rule(_E, f"The description has at most {MAX_DESCRIPTION} characters"),
     "compatibility-form": Rule(_E, f"compatibility is a string of at most {MAX_COMPATIBILITY} characters"),
     "metadata-form": Rule(_W, "metadata maps names to strings"),
-    "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools", True),
+    "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools"),
     "hidden-characters": Rule(_W, "The text has no hidden characters"),
     "hidden-comment": Rule(_A, "No HTML comment says to a model what a page does not show"),
     "cut-by-comment": Rule(_W, "No value is cut off by a comment"),

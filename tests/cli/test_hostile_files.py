@@ -95,12 +95,3 @@ def test_a_script_with_an_impossible_path_is_a_finding(skill: Path, script: str)
 
     assert "contract-" in output
     assert "beside/SKILL.md" in output
-
-
-def test_a_hard_link_is_advice(skill: Path, tmp_path: Path) -> None:
-    """An archive can make one to a file of the host, whose content a model would then read."""
-    (skill / "notes.md").hardlink_to(tmp_path / "outside" / "SECRET.json")
-
-    output = run(skill, "validate", str(skill.parent))
-
-    assert "'notes.md' may be a file from outside the skill" in output
