@@ -22,7 +22,7 @@ from skillruntime.catalog.offering import (
     several,
 )
 from skillruntime.catalog.precedence import by_name, rank, version_of
-from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError
@@ -30,7 +30,7 @@ from skillruntime.errors import SkillNotFoundError
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hit, Rank, SearchIndex
+    from skillruntime.catalog.search import Hit, SearchIndex
     from skillruntime.contract.contract import Contract
 
 __all__ = ["SkillCatalog"]
@@ -60,7 +60,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index"),
-        *("_origin", "_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory"),
+        *("_origin", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory"),
         *("_snapshots", "shadowed"),
     )
 
@@ -86,7 +86,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._search_directory = search_directory
-        self._rank: Rank | None = None
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
         # Found when they are read: the directories are listed once more for them, and most programs never ask.
@@ -226,10 +225,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Return the catalog of the skills that a model may see and call."""
         return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_MODEL)
 
-    def for_user(self) -> SkillCatalog:
-        """Return the catalog of the skills that a user may call by name."""
-        return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_USER)
-
     def select(
         self,
         include: Iterable[str] = (),
@@ -295,12 +290,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered[key] = rendered
         return rendered
 
-    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
+    def search(self, query: str, limit: int = 10) -> list[Hit]:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
         The first search reads the beginning of every SKILL.md, and keeps an index of their words beside the catalog's;
-        later searches, also in other processes, read only files that changed. *rank* is called with the query and the
-        best 50 hits, and returns them in its own order; see `with_rank`.
+        later searches, also in other processes, read only files that changed.
         """
         if not isinstance(query, str):
             raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
@@ -309,14 +303,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
             shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
             self._index = open_search_index(shown, self._snapshots, self._search_directory)
-        return self._index.search(query, limit, rank=rank or self._rank)
-
-    def with_rank(self, rank: Rank) -> SkillCatalog:
-        """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
-        view = self._visible(lambda entry: True)
-        view._rank = rank
-        view._origin = (self, lambda whole: whole.with_rank(rank))
-        return view
+        return self._index.search(query, limit)
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
@@ -384,7 +371,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     ) -> SkillCatalog:
         """Return the view of these entries; *again* makes it of this catalog as it is after a refresh."""
         view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
-        view._rank, view._admits, view._origin = self._rank, admits, (self, again)
+        view._admits, view._origin = admits, (self, again)
         view._entries, view._beside, view._rivals = entries, beside, self._rivals
         view._snapshots, view._recorded = self._snapshots, self._recorded
         view._diagnose = lambda: diagnostics_of_view(

@@ -178,14 +178,11 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
     """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order mark."""
-    # Windows editors save UTF-16 with a byte-order mark.
+    # PowerShell and Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
-            found.append(
-                _warning(
-                    "not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1, hint="save the file as UTF-8"
-                )
-            )
+            message = f"the file is {encoding.upper()}, not UTF-8"
+            found.append(_warning("not-utf-8", path, message, 1, hint="save the file as UTF-8"))
             return data[2:].decode(encoding, "replace")
     if data.startswith(b"\xef\xbb\xbf"):
         found.append(
@@ -237,9 +234,6 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
     hint = "start the file with a line ---, followed by name: and description:"
     if not first:
         return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
-    # Hugo and Zola write TOML frontmatter between +++ lines.
-    if first == "+++":
-        return _finding("frontmatter-missing", path, "the frontmatter is TOML, not YAML", 1, hint=hint)
     # YAML requires exactly three dashes at the left margin (section 9.1.2).
     if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
         message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"

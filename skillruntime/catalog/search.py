@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import log
@@ -31,7 +31,7 @@ from skillruntime.catalog.search_segment import (
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 
-__all__ = ["Hit", "Rank", "SearchIndex", "open_search_index"]
+__all__ = ["Hit", "SearchIndex", "open_search_index"]
 
 BODY_CHARACTERS = 2_500
 """How much of the instructions is searched: as much as the baseline of `benchmarks/search.py` reads."""
@@ -54,10 +54,6 @@ class Hit:
     name: str
     description: str
     score: float
-
-
-Rank = Callable[[str, Sequence[Hit]], Iterable[Hit]]
-"""Takes a query and the best hits of the index, and returns them, or some of them, in its own order."""
 
 
 _Scored = tuple[float, SkillMetadata]
@@ -87,25 +83,15 @@ class SearchIndex:
         kept = load_segment(file) if file and bodies else None
         self._parts = self._open(kept, file if save and bodies else None, stamps or {})
 
-    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
-        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
-
-        *rank* is given the best 50 (or *limit*, if that is more), and decides their order and which of them remain.
-        """
-        query = query[:_MAX_QUERY]
+    def search(self, query: str, limit: int = 10) -> list[Hit]:
+        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name."""
         if limit <= 0:
             return []
-        wanted = max(limit, _CANDIDATES)
-        found = self._found(query, wanted)
         # Four digits, not four decimals: a word that most skills contain adds very little.
-        hits = [
+        return [
             Hit(skill.name, skill.description, float(f"{score:.4g}"))
-            for score, skill in found[: limit if rank is None else wanted]
+            for score, skill in self._found(query[:_MAX_QUERY], max(limit, _CANDIDATES))[:limit]
         ]
-        if rank is None or not hits:
-            return hits
-        known = {hit.name for hit in hits}
-        return [hit for hit in rank(query, tuple(hits)) if hit.name in known][:limit]
 
     def _open(self, kept: Segment | None, save_to: str | None, stamps: Mapping[str, bytes]) -> list[_Part]:
         """Use what *kept* has of the skills, and index the others; if those are many, index everything again."""

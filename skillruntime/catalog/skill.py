@@ -195,10 +195,9 @@ class Skill:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics of its frontmatter, its contracts and its versions."""
-        from skillruntime.catalog.lenient_fields import field_diagnostics
         from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
-        found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
+        found = [*self._frontmatter.diagnostics]
         if self.body is not self._written and (hidden := hidden_characters(self._written)):
             message = f"the instructions have {listed_kinds(hidden)}; removed"
             found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))

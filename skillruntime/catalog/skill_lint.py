@@ -16,12 +16,15 @@ from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut, cut_by_comments
 from skillruntime.catalog.hidden_text import hidden_text
-from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["RULES", "Rule", "is_valid", "lint", "suggested_name"]
 
+FORMAT_FIELDS = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
+"""The top-level fields of the Agent Skills specification."""
+
+_DECLARATIONS = frozenset({"inputs", "parameters", "input", "arguments", "input_schema", "inputSchema"})
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
 
@@ -176,6 +179,8 @@ class _Linting:
                 close = difflib.get_close_matches(str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8)
                 if close and close[0] not in fields:
                     hint = f"did you mean {close[0]!r}?"
+                if key in _DECLARATIONS:
+                    hint = "it is not enforced; run `skillruntime init` to create a contract from it"
                 yield self.finding("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.search import Hit, SearchIndex
+from skillruntime.catalog.search import SearchIndex
 from skillruntime.catalog.search_words import parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 from tests.catalog.conftest import WriteSkill
@@ -168,34 +167,6 @@ def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
         found = [hit.name for hit in index.search(" ".join(words), count)]
         assert sorted(found) == [skill.name for skill in skills]
         assert found[0] == f"s{count - 1:04}" or count > 50
-
-
-def test_a_host_can_rank_by_itself(index: SearchIndex) -> None:
-    """It is given the best hits, and says their order and which remain; it cannot add a skill."""
-
-    def shortest_first(query: str, hits: Sequence[Hit]) -> list[Hit]:
-        assert query == "documents from pdf files"
-        return [Hit("secret", "not a candidate", 9.0), *sorted(hits, key=lambda hit: len(hit.description))[:2]]
-
-    assert [hit.name for hit in index.search("documents from pdf files", rank=shortest_first)] == [
-        "wen-dang",
-        "fastapi-router",
-    ]
-    assert index.search("zebra", rank=shortest_first) == []
-
-
-def test_a_catalog_keeps_the_rank_of_its_host(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """In its views and after a refresh; the catalog it was made from stays as it is."""
-    for name in ("alpha", "beta", "gamma"):
-        write_skill(name, description="The same words.")
-    plain = discover(tmp_path / "skills")
-    ranked = plain.with_rank(lambda query, hits: reversed(hits))
-    write_skill("delta", description="The same words.")
-
-    assert [hit.name for hit in plain.search("same")] == ["alpha", "beta", "gamma"]
-    assert [hit.name for hit in ranked.search("same")] == ["gamma", "beta", "alpha"]
-    assert [hit.name for hit in ranked.select(exclude=["beta"]).search("same")] == ["gamma", "alpha"]
-    assert [hit.name for hit in ranked.refresh().search("same")] == ["gamma", "delta", "beta", "alpha"]
 
 
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=8), st.text(max_size=60))

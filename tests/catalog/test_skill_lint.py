@@ -91,15 +91,6 @@ def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
     assert not is_valid(lint(data, "pdf"))
 
 
-def test_a_merged_key_has_a_position() -> None:
-    """It has the position of the merge key."""
-    text = b"---\nx: &x\n  metadata: {a: one}\n  name: PDF\n<<: *x\ndescription: Use when asked.\n---\nbody"
-
-    found = lint(text, "pdf")
-
-    assert [(each.line, each.column) for each in found if each.rule == "name-form"] == [(5, 5)]
-
-
 @pytest.mark.parametrize("link", ["references/forms.md", "references\\Forms.md"])
 def test_a_link_that_only_other_systems_resolve_is_corrected(link: str) -> None:
     """macOS ignores the case of a name and Windows takes backslashes, so its author does not notice."""
