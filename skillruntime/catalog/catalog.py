@@ -18,7 +18,6 @@ from skillruntime.catalog.offering import (
     newest_in,
     no_version,
     offered_of,
-    settled,
     several,
 )
 from skillruntime.catalog.precedence import by_name, rank, version_of
@@ -236,8 +235,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Return a catalog with only some of the skills, for one agent for example. The others do not exist in it.
 
         *include* and *exclude* are names or patterns such as ``pdf-*``: a skill must match one of *include*, if given,
-        and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter. If a skill has
-        several versions, the newest one that remains has the plain name, so *where* can pin an agent to version 1.
+        and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter.
         """
         wanted, unwanted = tuple(several(include)), tuple(several(exclude))
         keywords = {tag.lower() for tag in several(tags)}
@@ -252,7 +250,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             return where is None or where(metadata_of(entry))
 
-        return self._selected(keeps)
+        return self._visible(keeps)
 
     def to_prompt(self, style: str = "compact") -> str:
         """Return the list of all skills that a model may use, as text: `render` without a budget."""
@@ -329,7 +327,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return self[name]
             except KeyError:
                 base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
-                found = candidates(base, self._entries, self._rivals, self.shadowed) if at else ()
+                found = candidates(base, self._entries, self._rivals) if at else ()
                 if admitted := [each for each in found if self._admits(each[1])]:
                     raise no_version(base, stated, admitted) from None
         shown = str(name)[:80]
@@ -340,9 +338,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _chosen(self, name: str) -> Entry | None:
         """Return the newest skill that *name*, ``skill@range``, admits, or ``None``."""
         base, at, stated = name.rpartition("@")
-        if not at or not stated.strip() or not (base in self._rivals or base in self._entries or base in self.shadowed):
+        if not at or not stated.strip() or not (base in self._rivals or base in self._entries):
             return None
-        chosen = newest_in(stated, base, self._entries, self._rivals, self.shadowed)
+        chosen = newest_in(stated, base, self._entries, self._rivals)
         return chosen if chosen is not None and self._admits(chosen) else None
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
@@ -354,13 +352,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             lambda entry: before(entry) and keeps(entry),
             lambda whole: whole._visible(keeps),
         )
-
-    def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""
-        entries, beside, rivals = settled(self._entries, self._beside, self._rivals, self._admits, keeps)
-        view = self._view(entries, beside, self._admits, lambda whole: whole._selected(keeps))
-        view._rivals = rivals
-        return view
 
     def _view(
         self,

@@ -16,7 +16,6 @@ from heapq import nlargest
 from math import log
 from operator import attrgetter
 
-from skillruntime.catalog.closest_names import likeness
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.root_snapshot import Snapshot
 from skillruntime.catalog.search_segment import (
@@ -41,8 +40,6 @@ _BYTES_READ = 8 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
-_SAME_NAME = 0.75
-"""Two letters exchanged in a name of twenty leave 0.8 of its pairs, a wrong ending 0.9; other names share 0.6."""
 _FEW = 20
 """If more than one in twenty skills changed, the index is made again, and written for the next process."""
 
@@ -140,28 +137,16 @@ class SearchIndex:
         return self._named_first(query.strip(), best[:wanted])
 
     def _named_first(self, query: str, best: list[_Scored]) -> list[_Scored]:
-        """Return *best* with the skill first that *query* names, or that a misspelt name without blanks must mean."""
+        """Return *best* with the skill first that *query* names."""
         if len(query) > _MAX_NAME or not best:
             return best
-        words = words_of(query)
         # A name says so little beside thousands of bodies that its skill may not be among the best.
-        for name in dict.fromkeys((query, "-".join(words))):
+        for name in dict.fromkeys((query, "-".join(words_of(query)))):
             at = bisect_left(self._skills, name, key=attrgetter("name"))
             skill = self._skills[at] if at < len(self._skills) else None
             if skill and skill.name == name and best[0][1] is not skill:
                 best = [(best[0][0], skill), *(each for each in best if each[1] is not skill)]
-        return _misspelt_first(query, words, best)
-
-
-def _misspelt_first(query: str, words: list[str], best: list[_Scored]) -> list[_Scored]:
-    """Return *best* with the skill first whose name is *query*, misspelt."""
-    beginning = words[0] if words else ""
-    first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
-    # One word that is misspelt is not found at all.
-    if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
-        near = max(best, key=lambda each: likeness(query, each[1].name))
-        first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
-    return [*first, *(each for each in best if each not in first)] if first else best
+        return best
 
 
 def _shown(numbers: Sequence[int], hidden: frozenset[int]) -> int:

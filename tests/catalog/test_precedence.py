@@ -126,7 +126,6 @@ def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> 
     assert set(collisions) == {str(tmp_path / name / "digest/SKILL.md") for name in ("three", "four")}
     assert str(tmp_path / "one/digest/SKILL.md") in collisions[str(tmp_path / "three/digest/SKILL.md")]
     assert catalog.activate("digest@^1").metadata.path == str(tmp_path / "one/digest/SKILL.md")
-    assert catalog.activate("three:digest@^1").metadata.path == str(tmp_path / "three/digest/SKILL.md")
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, "2.0.0"), ("1.0.0", None), (None, None), ("what?", "1.0.0")])
@@ -221,24 +220,6 @@ def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write
         models.activate("secret@^1")
     assert "digest@^1" not in models
     assert models.refresh() is models
-
-
-def test_a_view_can_pin_an_old_version(tmp_path: Path, write: Write) -> None:
-    """Of the versions that are selected the newest has the name; the others do not exist there."""
-    write("skills/digest", "2.0.0")
-    write("skills/middle", "1.5.0")
-    write("skills/old", "1.2.0")
-    catalog = discover(tmp_path / "skills")
-
-    held = catalog.select(where=lambda skill: (skill.version or "").startswith("1."))
-
-    assert held["digest"].version == "1.5.0"
-    assert held.activate("digest@<1.5").name == "digest@1.2.0"
-    assert "digest@^2" not in held
-    assert held.for_model().activate("digest").body == "Body of skills/middle."
-    assert "From skills/middle." in held.to_prompt()
-    write("skills/newer", "1.7.0")
-    assert held.refresh()["digest"].version == "1.7.0"
 
 
 def test_a_skill_that_is_called_like_a_version_keeps_its_name(tmp_path: Path, write: Write) -> None:

@@ -182,14 +182,11 @@ def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> N
 
 
 def test_a_name_comes_first_whatever_its_skill_says() -> None:
-    """Where the text of sixty others has its one word; a misspelt name is the one that it must mean."""
+    """Where the text of sixty others has its one word."""
     others = [SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)]
-    named = [SkillMetadata(name, "Chooses a region.", "/") for name in ("preset", "gke-workload-scaling")]
-    security = SkillMetadata("gke-platform-security", "gke workload gke workload gke workload scaling", "/")
-    index = SearchIndex([*others, *named, security], bodies=False)
+    index = SearchIndex([*others, SkillMetadata("preset", "Chooses a region.", "/")], bodies=False)
 
     assert index.search("preset", 3)[0].name == "preset"
-    assert index.search("gke-workloads-scalling", 3)[0].name == "gke-workload-scaling"
 
 
 def test_hostile_queries_and_skills_are_answered() -> None:
