@@ -5,8 +5,6 @@ from skillruntime.catalog.derived_contracts import documented_call_diagnostics a
 from skillruntime.catalog.discovery import discover as discover
 from skillruntime.catalog.file_opening import write_inside as write_inside
 from skillruntime.catalog.installed import installed_roots as installed_roots
-from skillruntime.catalog.lint_report import to_github as to_github
-from skillruntime.catalog.lint_report import to_sarif as to_sarif
 from skillruntime.catalog.lockfile import LOCK_FILE as LOCK_FILE
 from skillruntime.catalog.lockfile import check_lock as check_lock
 from skillruntime.catalog.lockfile import lock_document as lock_document

@@ -86,7 +86,7 @@ def discover(
         given += installed_roots(installed, missing_ok=missing_ok)
     guard = None
     if frozen is not None:
-        from skillruntime.catalog.frozen import FrozenGuard
+        from skillruntime.catalog.lockfile import FrozenGuard
 
         guard = FrozenGuard(os.fsdecode(frozen))
     wanted = list(dict.fromkeys(given))

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import to_github
 from skillruntime.cli.contract_source import Source, read_sources
-from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
+from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short, to_github
 from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
 from skillruntime.diagnostic import Diagnostic, Severity

@@ -12,7 +12,7 @@ import click
 
 from skillruntime.cli.terminal_text import ESCAPED_IN_JSON, without_controls
 from skillruntime.contract import SkillResponse
-from skillruntime.diagnostic import Diagnostic
+from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ErrorCode, SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "draw_response", "echo", "exit_code", "fail"),
-    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_json", "writable"),
+    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_github", "to_json", "writable"),
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
@@ -184,3 +184,34 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         line = escape(visible_line(str(diagnostic).removeprefix(here)))  # it quotes what a contract says
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
+
+
+_GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
+
+
+def to_github(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return workflow commands that GitHub shows next to the lines of a pull request.
+
+    >>> to_github([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "100% wrong", 2, 7)])
+    '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
+    """
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
+    lines = []
+    for each in diagnostics:
+        places = {"file": each.path.removeprefix(here), "line": each.line, "col": each.column, "title": each.rule}
+        fields = [f"{key}={_escaped(value, _IN_FIELDS)}" for key, value in places.items() if value is not None]
+        message = f"{each.message}; {each.hint}" if each.hint else each.message
+        lines.append(f"::{_GITHUB[each.severity]} {','.join(fields)}::{_escaped(message, _IN_MESSAGES)}")
+    return "\n".join(lines)
+
+
+# actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes contain it.
+_IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_IN_FIELDS = {**_IN_MESSAGES, ":": "%3A", ",": "%2C"}
+
+
+def _escaped(value: object, codes: dict[str, str]) -> str:
+    text = str(value)
+    for character, code in codes.items():
+        text = text.replace(character, code)
+    return text

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.contract_findings import CHECKED, contract_findings
-from skillruntime.cli.output import EXIT_FAILED, console, draw_diagnostics, fail, json_option, print_result, writable
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    console,
+    draw_diagnostics,
+    fail,
+    json_option,
+    print_result,
+    to_github,
+    writable,
+)
 from skillruntime.cli.progress import with_progress
 from skillruntime.cli.terminal_text import without_controls
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -27,18 +36,17 @@ __all__ = ["command"]
 @click.command("validate")
 @click.argument("paths", nargs=-1, metavar="PATH...", required=True)
 @click.option("--fix", "fixing", is_flag=True, help="Fix mechanical problems first, by rewriting the SKILL.md.")
-@click.option("--github", "report", flag_value="github", help="Print annotations for GitHub's workflows.")
-@click.option("--sarif", "report", flag_value="sarif", help="Print a SARIF 2.1.0 log for code scanners.")
+@click.option("--github", is_flag=True, help="Print annotations for GitHub's workflows.")
 @json_option
-def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: bool) -> None:
+def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
     Exits with 1 if there is an error; warnings and advice do not fail.
     """
     # click has no exclusive options; without this the last form would win silently.
-    if report and as_json:
-        raise click.UsageError("use only one of --json, --github and --sarif")
+    if github and as_json:
+        raise click.UsageError("use only one of --json and --github")
     validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
@@ -65,8 +73,8 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
         counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
         out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]")
 
-    if report:
-        click.echo(writable(_report(report, findings)))
+    if github:
+        click.echo(writable(to_github(findings)))
     else:
         document = {
             "valid": not errors,
@@ -164,15 +172,6 @@ def _documented_calls(skill: Skill) -> list[Diagnostic]:
     return documented_call_diagnostics(
         markdown, resources, skill.read_resource_bytes, path=path, skill=skill.directory.name
     )
-
-
-def _report(form: str, findings: Sequence[Diagnostic]) -> str:
-    """Return *findings* as a GitHub or SARIF report, their paths relative to the current directory."""
-    from skillruntime._version import __version__
-    from skillruntime.catalog import to_github, to_sarif
-
-    here = os.getcwd()  # noqa: PTH109
-    return to_github(findings, here) if form == "github" else to_sarif(findings, here, version=__version__)
 
 
 def _without_controls(finding: Diagnostic) -> Diagnostic:

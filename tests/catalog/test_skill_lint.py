@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.catalog.skill_lint import RULES, is_valid, lint
+from skillruntime.catalog.skill_lint import is_valid, lint
 
 GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# PDF\n"
 
@@ -59,7 +59,6 @@ def test_each_rule_reports_its_position(change: tuple[str, str], expected: list[
     text = GOOD.replace(*change, 1)
 
     assert sorted(found(text)) == sorted(expected)
-    assert {rule for rule, _, _ in expected} <= set(RULES)
 
 
 def test_links_are_checked_if_the_files_are_known() -> None:
