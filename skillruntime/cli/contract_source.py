@@ -25,11 +25,10 @@ _GIT_SECONDS = 60  # a network file system may be slow; a prompt for a password 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The contracts of one side by callable name, the version and the file of each."""
+    """The contracts of one side by callable name, and the version of each."""
 
     contracts: dict[str, Contract]
     versions: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
     is_file: bool = False
 
 
@@ -87,7 +86,7 @@ def _read(path: Path) -> Source:
     if path.is_file():
         contract = Contract.from_dict(_read_document(path), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
-        return Source({contract.name: contract}, versions, {contract.name: str(path)}, is_file=True)
+        return Source({contract.name: contract}, versions, is_file=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
     skills = (
         [path] if _is_skill(path) else sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
@@ -103,8 +102,6 @@ def _read(path: Path) -> Source:
             version = contract.version or found.descriptor_version
             if version:
                 source.versions[name] = version
-            tool = name.partition("/")[2]
-            source.files[name] = str(directory / (f"contracts/{tool}.json" if tool else "contract.json"))
     return source
 
 

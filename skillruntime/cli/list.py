@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows
-from skillruntime.cli.progress import with_progress
+from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.errors import SkillRuntimeError
@@ -53,19 +52,11 @@ class Listed:
 
 @click.command("list")
 @click.argument("text", required=False)
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only skills with this tag; repeatable: any of them.")
-@click.option(
-    "--available/--unavailable", default=None, help="Only skills that are available here, or only those that are not."
-)
-@click.option("--sort", type=click.Choice(["name", "tokens"]), default="name", show_default=True)
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @catalog_options
 @json_option
 def command(
     text: str | None,
-    tags: tuple[str, ...],
-    available: bool | None,
-    sort: str,
     model: str,
     directories: tuple[str, ...],
     trust: bool,
@@ -82,14 +73,11 @@ def command(
     catalog = open_catalog(directories, trust=trust)
     # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
-    chosen = catalog.select(tags=tags) if tags else catalog
     skills = [
-        skill for skill in chosen.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
+        skill for skill in catalog.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
     ]
     plain = set(catalog)
     lines = [_listed(catalog, skill, model, plain) for skill in with_progress(skills, "reading skills")]
-    lines = [line for line in lines if available is None or available is not bool(line.unavailable)]
-    lines = _in_order(lines, sort)
 
     def draw(console: Console) -> None:
         if not catalog:
@@ -128,10 +116,6 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
     except SkillRuntimeError as error:
         # Listed all the same: a broken skill that vanished from the list could not be found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
-
-
-def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
-    return sorted(lines, key=lambda line: (-line.tokens if sort == "tokens" else 0, line.skill.name))
 
 
 def _fields(line: Listed) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "draw_response", "echo", "exit_code", "fail"),
-    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_github", "to_json", "writable"),
+    *(
+        "json_option",
+        "make_streams_safe",
+        "print_result",
+        "print_rows",
+        "to_github",
+        "to_json",
+        "with_progress",
+        "writable",
+    ),
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
@@ -32,6 +41,9 @@ _MAY_PASS = {
     *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
 }
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
+
+_Item = TypeVar("_Item")
+_FEW = 200  # skills that are read in less than a second
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -120,6 +132,20 @@ def console(*, stderr: bool = False) -> Console:
     drawn = Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
     drawn.push_render_hook(WithoutControls())
     return drawn
+
+
+def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
+    """Return *items*; while many of them are worked through, a bar on stderr shows how many are done."""
+    listed = list(items)
+    if len(listed) <= _FEW:
+        return listed
+    out = console(stderr=True)
+    # In a log a bar would be a thousand lines.
+    if not out.is_terminal:
+        return listed
+    from rich.progress import track
+
+    return track(listed, description, console=out, transient=True)
 
 
 def draw_response(console: Console, response: SkillResponse) -> None:

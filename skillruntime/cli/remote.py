@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
 
@@ -13,7 +15,6 @@ import anyio
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.login import log_in
 from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, fail, json_option, print_result
 from skillruntime.cli.remote_source import read_descriptor, unreachable
 from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
@@ -21,9 +22,11 @@ from skillruntime.contract import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.remote import Credentials, Execution, SkillDescriptor, WireResponse
+    from skillruntime.remote import Credentials, Execution, OAuth2Config, SkillDescriptor, Token, WireResponse
 
-__all__ = ["command", "invoke"]
+__all__ = ["command", "invoke", "log_in"]
+
+_PATIENCE = 300.0  # seconds for a person to find the window of the browser
 
 _url_option = click.option(
     "--url", default="http://127.0.0.1:8400", show_default=True, envvar="SKILLRUNTIME_URL", help="The server."
@@ -92,6 +95,44 @@ def _credentials(descriptor: SkillDescriptor, login: str | None, api_key_env: st
     if login is not None and descriptor.auth.oauth2 is not None:
         return ApiKey(log_in(descriptor.auth.oauth2, login).access)
     return ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
+
+
+def log_in(config: OAuth2Config, client_id: str) -> Token:
+    """Return a token that a person authorises in a browser (RFC 8252: the answer comes to a loopback port).
+
+    Raises:
+        RemoteError: access was refused, or not granted in time.
+    """
+    from skillruntime.remote import AddressGuard, AuthorizationCode, ErrorDocument, RemoteError, WireCode
+
+    visited: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        timeout = 10  # seconds: a connection that says nothing must not keep the browser's out
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"You can close this page and go back to the terminal.\n")
+            if self.path.startswith("/callback?"):
+                visited.append(self.path)
+
+        def log_message(self, *_: Any) -> None:
+            """Print nothing: the address holds the code."""
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        flow = AuthorizationCode.begin(config, client_id, f"http://127.0.0.1:{server.server_port}/callback")
+        click.echo(f"Open this address and allow the call:\n  {flow.address}", err=True)
+        deadline = time.monotonic() + _PATIENCE
+        while not visited and (left := deadline - time.monotonic()) > 0:
+            server.timeout = left
+            server.handle_request()
+    if not visited:
+        raise RemoteError(
+            ErrorDocument(WireCode.AUTH_REQUIRED, "Access was not granted in the browser within 5 minutes")
+        )
+    guard = AddressGuard(allow_all=True)  # whoever types an address means it
+    return anyio.run(lambda: flow.finish(visited[0], guard=guard))
 
 
 async def _invoke(

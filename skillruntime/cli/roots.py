@@ -46,33 +46,15 @@ def catalog_options(command: _Command) -> _Command:
         metavar="DIRECTORY",
         help=f"Where to look for skills; repeatable. Default: {', '.join(PLACES)}.",
     )
-    bundled = click.option(
-        "--bundled",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="Add the skills that come with skillruntime.",
+    bundled = _remembered("--bundled", "Add the skills that come with skillruntime.", is_flag=True)
+    installed = _remembered(
+        "--installed", "Add the skills in installed packages; they are never trusted.", is_flag=True
     )
-    frozen = click.option(
-        "--frozen",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="Only skills that the lockfile pins, with the files that it pins.",
-    )
-    lockfile = click.option(
+    frozen = _remembered("--frozen", "Only skills that the lockfile pins, with the files that it pins.", is_flag=True)
+    lockfile = _remembered(
         "--lockfile",
+        "The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
         type=click.Path(dir_okay=False),
-        expose_value=False,
-        callback=_remember,
-        help="The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
-    )
-    installed = click.option(
-        "--installed",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="Add the skills in installed packages; they are never trusted.",
     )
     trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without asking.")
     return directory(bundled(installed(trust(frozen(lockfile(command))))))
@@ -151,9 +133,13 @@ def _typed(*words: str) -> str:
     return shlex.join(["skillruntime", *words, *options])
 
 
-def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    # Kept in the context, so that the commands need not pass it on: only open_catalog reads it.
-    context.meta[f"skillruntime.{parameter.name}"] = value
+def _remembered(name: str, text: str, **settings: Any) -> Callable[[_Command], _Command]:
+    """Return an option whose value is kept in the context: the commands need not pass it on to `open_catalog`."""
+
+    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        context.meta[f"skillruntime.{parameter.name}"] = value
+
+    return click.option(name, help=text, expose_value=False, callback=remember, **settings)
 
 
 def _is_same(place: Path, other: Path | None) -> bool:

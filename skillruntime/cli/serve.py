@@ -272,16 +272,12 @@ def _serve_mcp(
             error = SkillNotFoundError(f"There is no skill named {name!r}")
             fail(with_next_command(error, catalog, name, "serve"), as_json=False)
     served = catalog.select(include=names) if names else catalog
-    try:
-        from skillruntime.adapters.mcp import serve_http, serve_stdio
+    from skillruntime.adapters.mcp import serve_http, serve_stdio
 
-        if address is None:
-            anyio.run(serve_stdio, served)
-        else:
-            anyio.run(partial(serve_http, served, host=address[0], port=address[1]))
-    except ImportError as error:
-        click.echo(str(error), err=True)
-        sys.exit(EXIT_FAILED)
+    if address is None:
+        anyio.run(serve_stdio, served)
+    else:
+        anyio.run(partial(serve_http, served, host=address[0], port=address[1]))
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.contract_findings import CHECKED, contract_findings
+from skillruntime.cli.contract_source import parse_document
 from skillruntime.cli.output import (
     EXIT_FAILED,
     console,
@@ -18,10 +19,11 @@ from skillruntime.cli.output import (
     json_option,
     print_result,
     to_github,
+    with_progress,
     writable,
 )
-from skillruntime.cli.progress import with_progress
 from skillruntime.cli.terminal_text import without_controls
+from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
@@ -30,7 +32,16 @@ if TYPE_CHECKING:
 
     from skillruntime.catalog import Skill, Validation
 
-__all__ = ["command"]
+__all__ = ["command", "contract_findings"]
+
+# The rules of `check_document`: an error of one of them explains why a contract cannot be used.
+_CHECKED = frozenset(
+    {
+        *("contract-value", "contract-misplaced", "contract-unknown"),
+        *("contract-schema", "contract-impossible", "contract-migration"),
+    }
+)
+_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 @click.command("validate")
@@ -59,7 +70,7 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -
         for finding in (*validation.diagnostics, *_more(validation))
     ]
     # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
-    checked = {finding.path for finding in findings if finding.rule in CHECKED and finding.severity is Severity.ERROR}
+    checked = {finding.path for finding in findings if finding.rule in _CHECKED and finding.severity is Severity.ERROR}
     findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
@@ -141,6 +152,57 @@ def _more(validation: Validation) -> list[Diagnostic]:
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
     disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
     return disagreements + contract_findings(skill) + _migrations(skill) + _documented_calls(skill)
+
+
+def contract_findings(skill: Skill) -> list[Diagnostic]:
+    """Return the findings of every contract file of *skill*, those of one file together."""
+    found: list[Diagnostic] = []
+    for name in _files(skill.directory):
+        try:
+            # Through the skill: it follows no link out of its directory, and bounds what it reads.
+            document = parse_document(skill.read_resource_bytes(name), name)
+        except SkillRuntimeError:
+            continue  # catalog.validate has reported a file that cannot be read
+        # As catalog.validate writes the paths, so that the findings of one file can be compared.
+        path = str(skill.directory / name)
+        faults = [*check_document(document, path=path), *_script(document, skill, path)]
+        found += faults
+        # Advice on a contract that does not work would bury the errors.
+        if isinstance(document, dict) and not any(each.severity is Severity.ERROR for each in faults):
+            found += lint_contract(document, path=path)
+    return found
+
+
+def _files(directory: Path) -> list[str]:
+    own = [f"contract{suffix}" for suffix in _SUFFIXES if (directory / f"contract{suffix}").is_file()]
+    tools = directory / "contracts"
+    is_own = tools.is_dir() and not tools.is_symlink()
+    several = sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES) if is_own else []
+    # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
+    return [*own[:1], *(f"contracts/{name}" for name in several)]
+
+
+def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
+    run = document.get("run") if isinstance(document, dict) else None
+    script = run.get("script") if isinstance(run, dict) else None
+    if not isinstance(script, str) or not script:
+        return []
+    root = skill.directory.resolve()
+    try:
+        file = (root / script).resolve()
+        is_file = file.is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL byte, a loop of links
+        file, is_file = root / "-", False
+    if not file.is_relative_to(root):
+        message = f"/run/script: {script!r} is outside the skill's directory"
+        hint = "name a script of the skill, such as scripts/main.py"
+    elif not is_file:
+        there = [each.path for each in skill.resources() if each.path.startswith("scripts/")]
+        message = f"/run/script: there is no file {script!r} in the skill"
+        hint = f"the files in scripts/ are {', '.join(there[:8])}" if there else "the skill has no scripts/"
+    else:
+        return []
+    return [Diagnostic("contract-script", Severity.ERROR, path, message, hint=hint)]
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
