@@ -84,7 +84,11 @@ def _git(directory: Path, *arguments: str) -> bytes:
 
 def _read(path: Path) -> Source:
     if path.is_file():
-        contract = Contract.from_dict(_read_document(path), name=path.stem)
+        try:
+            data = path.read_bytes()
+        except OSError as unread:
+            raise InvalidSkillError(f"{path.name} cannot be read: {unread.strerror or unread}") from None
+        contract = Contract.from_dict(parse_document(data, path.name), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
         return Source({contract.name: contract}, versions, is_file=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
@@ -109,18 +113,6 @@ def _is_skill(directory: Path) -> bool:
     return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
 
 
-def _read_document(path: Path) -> Any:
-    """Return the JSON value in the contract file at *path*, which may be YAML.
-
-    Raises:
-        InvalidSkillError: it cannot be read.
-    """
-    try:
-        return parse_document(path.read_bytes(), path.name)
-    except OSError as error:
-        raise InvalidSkillError(f"{path.name} cannot be read: {error.strerror or error}") from None
-
-
 def parse_document(data: bytes, name: str) -> Any:
     """Return the JSON value that *data*, the file *name*, holds as JSON or YAML.
 
@@ -134,7 +126,5 @@ def parse_document(data: bytes, name: str) -> Any:
         import yaml  # only for a contract that is written so
 
         return json.loads(json.dumps(yaml.safe_load(text), default=str))
-    except (ValueError, RecursionError) as error:
+    except Exception as error:  # yaml.YAMLError among them, which is not worth importing for a JSON file
         raise InvalidSkillError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}") from None
-    except Exception as error:  # yaml.YAMLError, which is not worth importing for a JSON file
-        raise InvalidSkillError(f"{name} is not valid YAML: {' '.join(str(error).split())[:200]}") from None

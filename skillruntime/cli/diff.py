@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.contract_source import Source, read_sources
-from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
+from skillruntime.cli.output import EXIT_FAILED, json_option, print_result, short
 from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
-from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,8 +70,6 @@ def command(old: str, new: str, suggest: bool, as_json: bool) -> None:
     """
     try:
         compared = _compare(*read_sources(old, new), suggest=suggest)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     # Exit 1 means "the version is too low", not "something changed": a build may contain breaking changes on purpose.

@@ -20,16 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "draw_response", "echo", "exit_code", "fail"),
-    *(
-        "json_option",
-        "make_streams_safe",
-        "print_result",
-        "print_rows",
-        "to_github",
-        "to_json",
-        "with_progress",
-        "writable",
-    ),
+    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_github", "to_json"),
+    *("with_progress", "writable"),
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3

@@ -15,7 +15,7 @@ import anyio
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, fail, json_option, print_result
+from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, json_option, print_result
 from skillruntime.cli.remote_source import read_descriptor, unreachable
 from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
 from skillruntime.contract import SkillResponse
@@ -65,18 +65,15 @@ def invoke(
 
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value.
     """
-    sent = read_arguments(arguments, as_json=as_json)
-    try:
-        # Before anything is sent: a request without the key would be refused as if the key were wrong.
-        if api_key_env is not None and not os.environ.get(api_key_env):
-            raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
-        described = read_descriptor(descriptor, api_key_env=api_key_env)
-        credentials = _credentials(described, login, api_key_env)
-        execution, response = anyio.run(
-            _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
-        )
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    sent = read_arguments(arguments)
+    # Before anything is sent: a request without the key would be refused as if the key were wrong.
+    if api_key_env is not None and not os.environ.get(api_key_env):
+        raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
+    described = read_descriptor(descriptor, api_key_env=api_key_env)
+    credentials = _credentials(described, login, api_key_env)
+    execution, response = anyio.run(
+        _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
+    )
     if not as_json:
         draw_response(console(stderr=True), response)
         click.echo(f"  execution {execution.execution_id}", err=True)
@@ -207,9 +204,7 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
         runtime = SkillRuntime(catalog)
         served = serve_catalog(runtime, base_url=base_url, names=[name], access=AccessPolicy(access))
     except SkillNotFoundError as error:
-        fail(with_next_command(error, catalog, name, "remote describe"), as_json=as_json)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+        raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
     _print(documents[0] if len(documents) == 1 else documents, as_json)
@@ -302,10 +297,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
     base = url.rstrip("/")
     # The protocol has no status for a cancellation; a client that knows the extension is sent one.
     headers = {"accept": "application/json", "skill-extensions": "cancelled"}
-    try:
-        variable = variable_for(base)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    variable = variable_for(base)
     if key := os.environ.get(variable):
         headers["x-api-key"] = key
     body = b""
@@ -316,7 +308,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         response = anyio.run(_send, WireRequest(method, f"{base}/executions{path}", headers, body))
         shown = parse_json(response.body)
     except UnreachableError as error:
-        fail(unreachable(base, error), as_json=as_json)
+        raise unreachable(base, error) from None
     except MessageError:  # a proxy's error page, or another service at this port
         _fail_on_other_server(base, f"{response.status} without JSON")
     if 200 <= response.status < 300 and isinstance(shown, dict):

@@ -47,9 +47,7 @@ def catalog_options(command: _Command) -> _Command:
         help=f"Where to look for skills; repeatable. Default: {', '.join(PLACES)}.",
     )
     bundled = _remembered("--bundled", "Add the skills that come with skillruntime.", is_flag=True)
-    installed = _remembered(
-        "--installed", "Add the skills in installed packages; they are never trusted.", is_flag=True
-    )
+    installed = _remembered("--installed", "Add the skills in installed packages, never trusted.", is_flag=True)
     frozen = _remembered("--frozen", "Only skills that the lockfile pins, with the files that it pins.", is_flag=True)
     lockfile = _remembered(
         "--lockfile",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, EXIT_TRY_AGAIN, fail
+from skillruntime.cli.output import EXIT_FAILED, EXIT_TRY_AGAIN
 from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
-from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.server import Authenticator, Hosting, PublishedSkill
@@ -150,8 +150,6 @@ def command(names: tuple[str, ...], directories: tuple[str, ...], trust: bool, *
         # Neither is a fault of this server: a supervisor that starts it again later succeeds.
         click.echo(str(error), err=True)
         sys.exit(EXIT_TRY_AGAIN)
-    except SkillRuntimeError as error:
-        fail(error, as_json=False)
     except OSError as error:
         click.echo(f"cannot listen at {options.host}:{options.port}: {error.strerror}", err=True)
         sys.exit(EXIT_FAILED)
@@ -269,8 +267,7 @@ def _serve_mcp(
     catalog = open_catalog(directories, trust=trust)
     for name in names:
         if not catalog.select(include=(name,)):
-            error = SkillNotFoundError(f"There is no skill named {name!r}")
-            fail(with_next_command(error, catalog, name, "serve"), as_json=False)
+            raise with_next_command(SkillNotFoundError(f"There is no skill named {name!r}"), catalog, name, "serve")
     served = catalog.select(include=names) if names else catalog
     from skillruntime.adapters.mcp import serve_http, serve_stdio
 

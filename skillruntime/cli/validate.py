@@ -15,7 +15,6 @@ from skillruntime.cli.output import (
     EXIT_FAILED,
     console,
     draw_diagnostics,
-    fail,
     json_option,
     print_result,
     to_github,
@@ -78,7 +77,7 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -
     number = sum(not _is_missing(validation) for validation in validations)
 
     def draw(out: Console) -> None:
-        draw_diagnostics(out, map(_without_controls, findings))
+        draw_diagnostics(out, findings)
         others = len(findings) - errors
         counts = ((number, "skill"), (errors, "error"), (others, "other finding"))
         counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
@@ -127,8 +126,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
         try:
             done = fix_skill(validation.path)
         except OSError as error:
-            reason = f"{validation.path} cannot be fixed: {error.strerror or error}"
-            fail(InvalidSkillError(reason), as_json=as_json)
+            raise InvalidSkillError(f"{validation.path} cannot be fixed: {error.strerror or error}") from None
         if done:
             fixed.append({"path": validation.path, "done": list(done)})
             if not as_json:
@@ -234,10 +232,3 @@ def _documented_calls(skill: Skill) -> list[Diagnostic]:
     return documented_call_diagnostics(
         markdown, resources, skill.read_resource_bytes, path=path, skill=skill.directory.name
     )
-
-
-def _without_controls(finding: Diagnostic) -> Diagnostic:
-    from dataclasses import replace
-
-    path, message, hint = map(without_controls, (finding.path, finding.message, finding.hint or ""))
-    return replace(finding, path=path, message=message, hint=hint)
