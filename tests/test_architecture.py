@@ -28,7 +28,7 @@ LAYERS = [
 ]
 PURE = [
     *("contract", "compatibility", "derive"),
-    *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "frontmatter_repair", "rendering")),
+    *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "rendering")),
     "catalog/skill_lint.py",
     *("catalog/summary.py", "catalog/yaml_reader.py"),
     *(f"remote/{name}.py" for name in ("descriptor", "wire_errors", "protocol", "http_message", "invocation_flow")),

@@ -59,7 +59,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index"),
-        *("_origin", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory"),
+        *("_origin", "_recorded", "_rendered", "_rescan", "_rivals", "_is_indexed"),
         *("_snapshots", "shadowed"),
     )
 
@@ -70,7 +70,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         rescan: Rescan | None = None,
         derive: bool = True,
         guard: Guard | None = None,
-        search_directory: str | None = None,
+        is_indexed: bool = False,
     ) -> None:
         offered = [offered_of(snapshot, guard) for snapshot in snapshots]
         names = by_name(offered)
@@ -81,10 +81,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
         self._derive = derive
-        self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
+        self._origin: tuple[SkillCatalog, Callable[[Entry], bool]] | None = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
-        self._search_directory = search_directory
+        self._is_indexed = is_indexed
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
         # Found when they are read: the directories are listed once more for them, and most programs never ask.
@@ -171,7 +171,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.callable_names import KeptNames, callables_of
 
-        is_kept = self._search_directory is not None and self._guard is None and not self._recorded
+        is_kept = self._is_indexed and self._guard is None and not self._recorded
         return callables_of(self, self.activate, KeptNames(derive=self._derive) if is_kept else None)
 
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
@@ -300,15 +300,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             from skillruntime.catalog.search import open_search_index
 
             shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
-            self._index = open_search_index(shown, self._snapshots, self._search_directory)
+            self._index = open_search_index(shown, self._snapshots, is_kept=self._is_indexed)
         return self._index.search(query, limit)
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
         if self._origin is not None:
-            whole, view_of = self._origin
+            whole, keeps = self._origin
             fresh = whole.refresh()
-            return self if fresh is whole else view_of(fresh)
+            return self if fresh is whole else fresh._visible(keeps)
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
@@ -316,9 +316,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
-        rescan, directory = self._rescan, self._search_directory
         return SkillCatalog(
-            snapshots, rescan=rescan, derive=self._derive, guard=self._guard, search_directory=directory
+            snapshots, rescan=self._rescan, derive=self._derive, guard=self._guard, is_indexed=self._is_indexed
         )
 
     def _find(self, name: str) -> SkillMetadata:
@@ -345,27 +344,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
+        view = SkillCatalog(derive=self._derive, guard=self._guard, is_indexed=self._is_indexed)
         before = self._admits
-        return self._view(
-            {name: entry for name, entry in self._entries.items() if keeps(entry)},
-            {name: entry for name, entry in self._beside.items() if keeps(entry)},
-            lambda entry: before(entry) and keeps(entry),
-            lambda whole: whole._visible(keeps),
-        )
-
-    def _view(
-        self,
-        entries: Mapping[str, Entry],
-        beside: Mapping[str, Entry],
-        admits: Callable[[Entry], bool],
-        again: Callable[[SkillCatalog], SkillCatalog],
-    ) -> SkillCatalog:
-        """Return the view of these entries; *again* makes it of this catalog as it is after a refresh."""
-        view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
-        view._admits, view._origin = admits, (self, again)
-        view._entries, view._beside, view._rivals = entries, beside, self._rivals
-        view._snapshots, view._recorded = self._snapshots, self._recorded
-        view._diagnose = lambda: diagnostics_of_view(
-            self.diagnostics, self._snapshots, (*entries.values(), *beside.values()), view.shadowed.values()
-        )
+        view._admits = lambda entry: before(entry) and keeps(entry)
+        view._origin = (self, keeps)
+        view._entries = {name: entry for name, entry in self._entries.items() if keeps(entry)}
+        view._beside = {name: entry for name, entry in self._beside.items() if keeps(entry)}
+        view._rivals, view._snapshots, view._recorded = self._rivals, self._snapshots, self._recorded
+        shown = {entry.file for entry in (*view._entries.values(), *view._beside.values())}
+        view._diagnose = lambda: diagnostics_of_view(self.diagnostics, self._snapshots, shown)
         return view

@@ -98,7 +98,7 @@ def discover(
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
         guard=guard,
-        search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
+        is_indexed=path is not None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -59,15 +59,11 @@ def all_diagnostics(snapshots: Iterable[Snapshot], names: Names, guard: Guard | 
 
 
 def diagnostics_of_view(
-    found: Iterable[Diagnostic],
-    snapshots: Iterable[Snapshot],
-    entries: Iterable[Entry],
-    shadowed: Iterable[SkillMetadata],
+    found: Iterable[Diagnostic], snapshots: Iterable[Snapshot], shown: Container[str]
 ) -> Iterator[Diagnostic]:
-    """Yield those of *found* that are about no skill of *snapshots* outside the view of *entries* and *shadowed*."""
-    shown = {*(entry.file for entry in entries), *(each.path for each in shadowed)}
+    """Yield those of *found* that are about no skill of *snapshots* but the files *shown* in the view."""
     skills = (entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name)
-    hidden = set(skills) - shown
+    hidden = {file for file in skills if file not in shown}
     for each in found:
         if hidden.isdisjoint((each.path, *each.related)) and each.rule != "frozen-missing":
             yield each  # of a locked skill that is missing, no view can say whose it was

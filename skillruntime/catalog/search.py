@@ -72,7 +72,7 @@ class SearchIndex:
     ) -> None:
         """Index *skills*; with *bodies* the beginning of each SKILL.md is read, unless *file* has it already.
 
-        *file* is where the index is kept; it is written if *save*, and if more than a few skills are missing in it.
+        *file* is its name in the cache directory; it is written if *save*, and if more than a few skills are missing.
         *stamps* maps paths to what identifies the edition of each file.
         """
         self._skills = sorted(skills, key=attrgetter("name"))
@@ -158,11 +158,9 @@ def _key(skill: SkillMetadata, stamps: Mapping[str, bytes]) -> str:
     return f"{skill.path}\n{stamps.get(skill.path, b'').hex()}"
 
 
-def open_search_index(
-    skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], directory: str | None
-) -> SearchIndex:
-    """Return the index of *skills*, a part of *snapshots*, from its file in *directory* where that is up to date."""
-    if directory is None:
+def open_search_index(skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool) -> SearchIndex:
+    """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its file where that is up to date."""
+    if not is_kept:
         return SearchIndex(skills)
     stamps = {
         entry.file: snapshot.stamp(position)
@@ -170,7 +168,7 @@ def open_search_index(
         for position, entry in enumerate(snapshot.entries)
         if entry.name
     }
-    file = search_file(directory, (snapshot.root.path for snapshot in snapshots))
+    file = search_file(snapshot.root.path for snapshot in snapshots)
     # A view of few skills must not replace the index of all.
     return SearchIndex(skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps))
 

@@ -7,9 +7,10 @@ import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
+
+from skillruntime.cli.remote_source import has_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -209,7 +210,7 @@ def _is_url(server: tuple[str, ...]) -> bool:
     if is_url and len(server) > 1:
         raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
     # No program's name has `://` in it: the scheme is misspelt.
-    if "://" in server[0] and not (is_url and _has_host(server[0])):
+    if "://" in server[0] and not (is_url and has_host(server[0])):
         raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
     return is_url
 
@@ -266,10 +267,3 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t -~]*", value):
         raise ValueError(f"{option} {name}: the name or the value has characters that a header cannot have")
     return name, value
-
-
-def _has_host(url: str) -> bool:
-    try:
-        return bool(urlsplit(url).hostname)
-    except ValueError:  # `http://[::1` has half an address
-        return False

@@ -165,18 +165,13 @@ async def _invoke(
 
 
 def _progress_line(as_json: bool) -> Callable[[Execution], None]:
-    """Return what shows the progress of an execution: one line on stderr, drawn over itself, on a terminal alone."""
-    shows = not as_json and sys.stderr.isatty()
+    """Return what shows the progress of an execution: a line on stderr for each change, on a terminal alone."""
 
     def show(execution: Execution) -> None:
-        if not shows:
+        if as_json or not sys.stderr.isatty():
             return
-        far = ""
-        if execution.progress is not None:
-            total = f"/{execution.progress.total:g}" if execution.progress.total else ""
-            far = f" {execution.progress.done:g}{total} {execution.progress.message or ''}"
-        end = "\r\x1b[K" if execution.is_final else ""
-        click.echo(f"\r\x1b[K{execution.status}{far}{end}", err=True, nl=False)
+        far = execution.progress
+        click.echo(f"{execution.status} {far.done:g} {far.message or ''}" if far else execution.status, err=True)
 
     return show
 
