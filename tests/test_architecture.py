@@ -154,12 +154,12 @@ def test_every_public_name_resolves() -> None:
 MOST_LINES = {
     "derive": 4_788,
     "contract": 7_781,
-    "catalog": 5_191,
+    "catalog": 4_589,
     "runtime": 4_969,
     "server": 4_862,
     "adapters/mcp_proxy": 2_267,
     "adapters": 3_045,
-    "cli": 2_763,
+    "cli": 2_499,
     "remote": 2_102,
     "compatibility": 1_852,
     "tokens": 1_143,
@@ -170,7 +170,7 @@ MOST_LINES = {
 
 MOST_COMPLEX = 20
 
-STILL_COMPLEX = {"compatibility", "contract", "catalog", "cli"}
+STILL_COMPLEX = {"compatibility", "contract"}
 """The packages that still have functions above the limit; the list only shrinks."""
 
 

@@ -79,8 +79,7 @@ def command(as_json: bool) -> None:
     out = console()
     if not as_json:
         out.rule("[bold]skillruntime demo[/]")
-        out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script:")
-        out.print("it makes the errors that real models make, on purpose.\n")
+        out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script.\n")
         out.print(f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the prompt: {', '.join(catalog)}")
         out.print(f"[bold]The question[/]: {QUESTION}")
     steps = []
@@ -180,7 +179,6 @@ def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
 def _draw_end(out: Console, as_expected: bool) -> None:
     if as_expected:
         out.print(f"\n[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} envelopes, no exception.")
-        out.print("The repairable calls were run. The other one was refused before it ran, with the change to make.")
     else:
         out.print("\n[bold red]The run did not go as expected[/]: see the step that is not as its title says.")
     out.print("\n[dim]Next:[/]")

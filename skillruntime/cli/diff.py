@@ -119,9 +119,6 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             console.print(
                 f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: {escape(change.why)} [dim]({change.rule})[/]"
             )
-            # The two differ where convention is milder than logic: docs/versions.md, "Which part of the version rises".
-            if change.set_theory is not change.bump:
-                console.print(f"        [dim]by set theory {change.set_theory}[/]")
             if change.counterexample is not NO_COUNTEREXAMPLE:
                 console.print(f"        {_what_it_shows(change)}: {escape(short(change.counterexample, 200))}")
         if each.suggestion is not None:

@@ -12,7 +12,7 @@ import click
 from skillruntime.cli import output
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.terminal_text import shown, without_controls
+from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def _fields(line: Listed) -> tuple[str, ...]:
         described = f"for people only: {described}"
     if line.unavailable:
         described = f"unavailable: {'; '.join(line.unavailable)} {described}"
-    fields = (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
-    return tuple(without_controls(field) for field in fields)
+    return (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
 
 
 def _table(lines: list[Listed]) -> Table:

@@ -22,7 +22,6 @@ PLACES = ("./skills", "./.agents/skills", "./.claude/skills", "~/.agents/skills"
 """Where agents keep skills, the project's own first."""
 
 _BUNDLED = "skillruntime.bundled"
-_INSTALLED, _FROZEN, _LOCKFILE = "skillruntime.installed", "skillruntime.frozen", "skillruntime.lockfile"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -72,20 +71,19 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
             raise click.UsageError(f"There is no directory {directory!r}. --skills takes a directory of skills.")
     places = [Path(place).expanduser() for place in directories or PLACES]
     bundled = bundled_skills()
-    roots = [
+    roots = []
+    for place in filter(Path.is_dir, places):
         # In a checkout ./skills is the bundled directory: whichever way it is found, it is trusted.
-        Root(str(bundled), True, "bundled") if _is_same(place, bundled) else Root(str(place), trust, "")
-        for place in places
-        if place.is_dir()
-    ]
+        is_bundled = bundled is not None and place.resolve() == bundled.resolve()
+        roots.append(Root(str(bundled), True, "bundled") if is_bundled else Root(str(place), trust, ""))
     context = click.get_current_context(silent=True)
     meta = context.meta if context is not None else {}
     if meta.get(_BUNDLED) and bundled is not None and not any(root.scope == "bundled" for root in roots):
         roots.append(Root(str(bundled), True, "bundled"))
     # A lockfile that is named is used: the skills would otherwise look verified without being so.
-    lockfile = meta.get(_LOCKFILE) or (LOCK_FILE if meta.get(_FROZEN) else None)
+    lockfile = meta.get("skillruntime.lockfile") or (LOCK_FILE if meta.get("skillruntime.frozen") else None)
     try:
-        return discover(*roots, installed=meta.get(_INSTALLED, False), frozen=lockfile)
+        return discover(*roots, installed=meta.get("skillruntime.installed", False), frozen=lockfile)
     except (LockfileNotFoundError, InvalidSkillError) as error:
         raise click.UsageError(f"{error}. {error.suggested_action or ''}".strip()) from None
 
@@ -138,7 +136,3 @@ def _remembered(name: str, text: str, **settings: Any) -> Callable[[_Command], _
         context.meta[f"skillruntime.{parameter.name}"] = value
 
     return click.option(name, help=text, expose_value=False, callback=remember, **settings)
-
-
-def _is_same(place: Path, other: Path | None) -> bool:
-    return other is not None and place.resolve() == other.resolve()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,7 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
-    number = sum(not _is_missing(validation) for validation in validations)
+    number = len(validations) - sum(finding.rule == "skill-missing" for finding in findings)
 
     def draw(out: Console) -> None:
         draw_diagnostics(out, findings)
@@ -101,18 +101,15 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.catalog import validate
     from skillruntime.tokens import count
 
-    def progress(files: list[str]) -> Iterator[str]:
-        yield from with_progress(files, "reading skills")
-
-    found = [
-        each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
-    ]
+    found: list[Validation] = []
+    for path in paths:
+        found += validate(
+            path,
+            count=lambda text: count(text).tokens,
+            progress=lambda files: with_progress(files, "reading skills"),
+        )
     # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())
-
-
-def _is_missing(validation: Validation) -> bool:
-    return any(each.rule == "skill-missing" for each in validation.diagnostics)
 
 
 def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
