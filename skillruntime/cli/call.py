@@ -16,7 +16,7 @@ import click
 from skillruntime.cli.call_arguments import read_arguments
 from skillruntime.cli.output import console, draw_response, echo, exit_code, json_option, print_result
 from skillruntime.cli.remote_source import is_remote
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _APPROVAL = "Add --yes to approve this call, or --trust to trust the directories
 
 
 @click.command("call")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.argument("arguments", nargs=-1)
 @click.option(
     "--version", "version", metavar="VERSION", help="The contract version that the arguments were written for."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 @click.command("init")
-@click.argument("skill")
+@click.argument("skill", callback=short_enough)
 @click.option("--force", is_flag=True, help="Replace existing contract files.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @catalog_options

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -84,9 +84,9 @@ def command(
             output.echo(no_skills(directories), err=True)
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
-            output.echo(f"None of the {len(catalog):,} skills matches.", err=True)
+            output.echo(f"No skill matches ({len(catalog):,} searched).", err=True)
             # "skillruntime list DIRECTORY" is what ls has taught everyone to type.
-            if text and Path(text).is_dir():
+            if text and os.path.isdir(text):  # noqa: PTH112 - False for any text
                 output.echo(f"To list the skills in that directory: skillruntime list --skills {text}", err=True)
         elif not console.is_terminal:
             print_rows(map(_fields, lines))

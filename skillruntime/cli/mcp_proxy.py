@@ -147,14 +147,11 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
 
         for title, counts in (("tool", found.tools), ("client", found.clients)):
             table = Table(title, *OUTCOMES, box=None)
-            for column in table.columns[1:]:
-                column.justify = "right"
             for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
                 table.add_row(escape(name), *(str(each[outcome] or "") for outcome in OUTCOMES))
             console.print(table)
             console.print()
         places = Table("tool", "argument", "rule or error", "calls", box=None)
-        places.columns[3].justify = "right"
         for (tool, path, rule), count in found.places.most_common(20):
             places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), str(count))
         console.print(places)

@@ -220,7 +220,7 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
         fields = [f"{key}={_escaped(value, _IN_FIELDS)}" for key, value in places.items() if value is not None]
         message = f"{each.message}; {each.hint}" if each.hint else each.message
         lines.append(f"::{_GITHUB[each.severity]} {','.join(fields)}::{_escaped(message, _IN_MESSAGES)}")
-    return "\n".join(lines)
+    return writable("\n".join(lines))
 
 
 # actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes contain it.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cli.output import json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import SkillNotFoundError
 
@@ -19,7 +19,7 @@ __all__ = ["command"]
 
 
 @click.command("prepare")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.option("--uv", default="uv", show_default=True, metavar="PROGRAM", help="The program uv.")
 @catalog_options
 @json_option

@@ -17,7 +17,7 @@ import click
 from skillruntime.cli.call_arguments import read_arguments
 from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, json_option, print_result
 from skillruntime.cli.remote_source import read_descriptor, unreachable
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.contract import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
@@ -43,7 +43,7 @@ def command() -> None:
 
 
 @command.command("invoke")
-@click.argument("descriptor")
+@click.argument("descriptor", callback=short_enough)
 @click.argument("arguments", nargs=-1)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
 @click.option("--resume", metavar="EXECUTION", help="Follow an execution that was started before.")
@@ -177,7 +177,7 @@ def _progress_line(as_json: bool) -> Callable[[Execution], None]:
 
 
 @command.command("describe")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.option("--base-url", default="http://127.0.0.1:8400", show_default=True, help="Where it will be served.")
 @click.option(
     "--access",

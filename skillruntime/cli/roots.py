@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,13 @@ from skillruntime.errors import InvalidSkillError, LockfileNotFoundError, SkillN
 if TYPE_CHECKING:
     from skillruntime.catalog import SkillCatalog
 
-__all__ = ["bundled_skills", "catalog_options", "no_skills", "open_catalog", "with_next_command"]
+__all__ = ["bundled_skills", "catalog_options", "no_skills", "open_catalog", "short_enough", "with_next_command"]
 
 PLACES = ("./skills", "./.agents/skills", "./.claude/skills", "~/.agents/skills", "~/.claude/skills")
 """Where agents keep skills, the project's own first."""
 
 _BUNDLED = "skillruntime.bundled"
+_LONGEST_NAME = 2_000
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -57,6 +59,17 @@ def catalog_options(command: _Command) -> _Command:
     return directory(bundled(installed(trust(frozen(lockfile(command))))))
 
 
+def short_enough(context: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return *name*, that of a skill, a path or a URL, as it was typed.
+
+    Raises:
+        click.BadParameter: it is longer than any of them.
+    """
+    if len(name) > _LONGEST_NAME:
+        raise click.BadParameter(f"it has {len(name):,} characters; at most {_LONGEST_NAME:,} are allowed")
+    return name
+
+
 def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillCatalog:
     """Return the catalog of *directories*, or of the usual places; with ``--bundled``, of the bundled skills too.
 
@@ -67,8 +80,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
 
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be missing.
-        if not Path(directory).expanduser().is_dir():
-            raise click.UsageError(f"There is no directory {directory!r}. --skills takes a directory of skills.")
+        if not os.path.isdir(os.path.expanduser(directory)):  # noqa: PTH111, PTH112 - False for any text
+            raise click.UsageError(f"There is no directory {directory[:200]!r}. --skills takes a directory of skills.")
     places = [Path(place).expanduser() for place in directories or PLACES]
     bundled = bundled_skills()
     roots = []

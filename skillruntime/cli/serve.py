@@ -31,6 +31,7 @@ def _flag(name: str, text: str) -> click.Option:
 
 
 _POSITIVE, _ABOVE_ZERO = click.IntRange(1), click.FloatRange(0, min_open=True)
+_POLICIES = click.Choice(["strict", "safe", "lenient"])
 _SCOPES = click.Choice(["skill:invoke", "skill:read"])
 _ACCESS = click.Choice(["public", "restricted", "private"])
 _DIRECTORY: Any = click.Path(file_okay=False, path_type=Path)
@@ -69,6 +70,7 @@ _OPTIONS = {
         _option("--keep", "How many hours results are kept.", default=24.0, type=_ABOVE_ZERO),
         _option("--connections", "How many connections are open at once.", default=1000, type=_POSITIVE),
         _option("--connections-per-address", "The same, of one address.", default=256, type=_POSITIVE),
+        _option("--policy", "How far arguments are repaired.", type=_POLICIES),
     ],
     "Starts and stops": [
         _flag("--memory", "Keep executions in memory: they end with the process."),
@@ -88,7 +90,6 @@ _OPTIONS = {
         _flag("--http", "With --mcp: serve streamable HTTP on --host and --port."),
     ],
 }
-_POLICY = _option("--policy", "How far arguments are repaired.", type=click.Choice(["strict", "safe", "lenient"]))
 
 
 class _ServeCommand(click.Command):
@@ -120,7 +121,7 @@ class _ServeCommand(click.Command):
     "serve",
     cls=_ServeCommand,
     context_settings={"show_default": True},
-    params=[*(option for options in _OPTIONS.values() for option in options), _POLICY],
+    params=[option for options in _OPTIONS.values() for option in options],
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @catalog_options

@@ -10,7 +10,7 @@ import click
 
 from skillruntime.cli.output import console, draw_diagnostics, echo, json_option, print_result, print_rows, short
 from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.contract.references import referenced
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 
 @click.command("show")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.option("--body", is_flag=True, help="Print only the instructions, as a model reads them.")
 @catalog_options
 @json_option

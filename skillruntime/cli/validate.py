@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.cli import output
 from skillruntime.cli.contract_source import parse_document
-from skillruntime.cli.output import (
-    EXIT_FAILED,
-    console,
-    draw_diagnostics,
-    json_option,
-    print_result,
-    to_github,
-    with_progress,
-    writable,
-)
+from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, json_option, print_result, to_github, with_progress
 from skillruntime.cli.terminal_text import without_controls
 from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -85,7 +77,7 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -
         out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]")
 
     if github:
-        click.echo(writable(to_github(findings)))
+        click.echo(to_github(findings))
     else:
         document = {
             "valid": not errors,
@@ -129,7 +121,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
             fixed.append({"path": validation.path, "done": list(done)})
             if not as_json:
                 line = without_controls(f"fixed {validation.path}: {'; '.join(done)}")
-                console(stderr=True).print(line, style="green", markup=False)
+                output.console(stderr=True).print(line, style="green", markup=False)
     return fixed
 
 
