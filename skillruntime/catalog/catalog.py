@@ -241,9 +241,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         keywords = {tag.lower() for tag in several(tags)}
 
         def keeps(entry: Entry) -> bool:
-            if wanted and not any(fnmatchcase(entry.name, pattern) for pattern in wanted):
+            names = {entry.name, entry.name.partition("@")[0]}  # "digest" means its older versions too
+            if wanted and not any(fnmatchcase(name, pattern) for pattern in wanted for name in names):
                 return False
-            if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
+            if any(fnmatchcase(name, pattern) for pattern in unwanted for name in names):
                 return False
             # Last but one, because it opens the file.
             if keywords and keywords.isdisjoint(metadata_of(entry).read_frontmatter().tags):

@@ -113,7 +113,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         document = load_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
-            kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
+            kind = {type(None): "empty", list: "a list"}.get(type(document.value), "a text")
             found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
         # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the last one.
         for key, line, column in document.duplicates:

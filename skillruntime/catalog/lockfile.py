@@ -92,7 +92,6 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
 
 
 _REVIEW = "review the change, then run `skillruntime lock`"
-_AGAIN = "review the change, then lock it again"
 _NOT_LOCKED = "it is not in the lockfile"
 
 
@@ -184,7 +183,7 @@ class FrozenGuard:
             holder = holders.get(entry.name)
             if holder is None or fault == _NOT_LOCKED:
                 message = f"{entry.name}: {fault} ({self._path}); skipped"
-                problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_AGAIN))
+                problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_REVIEW))
                 continue
             # A lockfile has one skill for a name; to lock again would not change that.
             message = f"{entry.name}: the lockfile ({self._path}) pins another skill of this name, {holder}; skipped"

@@ -222,6 +222,24 @@ def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write
     assert models.refresh() is models
 
 
+def test_a_view_of_a_name_has_all_its_versions(tmp_path: Path, write: Write) -> None:
+    """What is selected or left out by its plain name is so in every version; a predicate is asked about each."""
+    for name, version in (("digest", "2.0.0"), ("middle", "1.5.0"), ("old", "1.2.0")):
+        write(f"skills/{name}", version)
+    write("skills/other", name="other")
+    catalog = discover(tmp_path / "skills")
+
+    selected = catalog.select("digest")
+    pinned = catalog.select(where=lambda skill: skill.version != "1.5.0")
+
+    assert list(selected.every_version()) == ["digest", "digest@1.2.0", "digest@1.5.0"]
+    assert selected.activate("digest@^1").version == "1.5.0"
+    assert list(catalog.select(exclude="digest").every_version()) == ["other"]
+    assert [each.version for each in pinned.versions("digest")] == ["2.0.0", "1.2.0"]
+    with pytest.raises(SkillNotFoundError):
+        pinned.activate("digest@1.5.0")
+
+
 def test_a_skill_that_is_called_like_a_version_keeps_its_name(tmp_path: Path, write: Write) -> None:
     """Names of that form break the format, but they are loaded."""
     write("skills/a", "1.0.0")
