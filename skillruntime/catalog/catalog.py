@@ -20,7 +20,7 @@ from skillruntime.catalog.offering import (
     offered_of,
     several,
 )
-from skillruntime.catalog.precedence import by_name, rank, version_of
+from skillruntime.catalog.precedence import by_name, newest, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
@@ -81,7 +81,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
         self._derive = derive
-        self._origin: tuple[SkillCatalog, Callable[[Entry], bool]] | None = None
+        self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._is_indexed = is_indexed
@@ -134,11 +134,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._diagnostics is None:
             self._diagnostics = tuple(self._diagnose())
         return self._diagnostics
-
-    @property
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """The contents of each root when it was read."""
-        return self._snapshots
 
     def activate(self, name: str) -> Skill:
         """Return the skill *name*, or ``name@range``, with its instructions; its SKILL.md is read now.
@@ -235,7 +230,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Return a catalog with only some of the skills, for one agent for example. The others do not exist in it.
 
         *include* and *exclude* are names or patterns such as ``pdf-*``: a skill must match one of *include*, if given,
-        and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter.
+        and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter. If a skill has
+        several versions, the newest one that remains has the plain name, so *where* can pin an agent to version 1.
         """
         wanted, unwanted = tuple(several(include)), tuple(several(exclude))
         keywords = {tag.lower() for tag in several(tags)}
@@ -251,7 +247,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             return where is None or where(metadata_of(entry))
 
-        return self._visible(keeps)
+        return self._selected(keeps)
 
     def to_prompt(self, style: str = "compact") -> str:
         """Return the list of all skills that a model may use, as text: `render` without a budget."""
@@ -307,9 +303,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
         if self._origin is not None:
-            whole, keeps = self._origin
+            whole, view_of = self._origin
             fresh = whole.refresh()
-            return self if fresh is whole else fresh._visible(keeps)
+            return self if fresh is whole else view_of(fresh)
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
@@ -343,12 +339,25 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         chosen = newest_in(stated, base, self._entries, self._rivals)
         return chosen if chosen is not None and self._admits(chosen) else None
 
+    def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
+        """Return the view of the skills that *keeps* accepts; the newest version that remains has the plain name."""
+        view = self._visible(keeps)
+        view._origin = (self, lambda whole: whole._selected(keeps))
+        found = dict(view._entries)
+        for name, rivals in self._rivals.items():
+            left = [entry for entry in rivals if entry.name in view._beside]
+            if left and name not in found:
+                chosen = left[newest((version_of(entry.version), entry.root.trusted) for entry in left)]
+                found[name] = chosen._replace(name=name)
+        view._entries = dict(sorted(found.items()))
+        return view
+
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
         view = SkillCatalog(derive=self._derive, guard=self._guard, is_indexed=self._is_indexed)
         before = self._admits
         view._admits = lambda entry: before(entry) and keeps(entry)
-        view._origin = (self, keeps)
+        view._origin = (self, lambda whole: whole._visible(keeps))
         view._entries = {name: entry for name, entry in self._entries.items() if keeps(entry)}
         view._beside = {name: entry for name, entry in self._beside.items() if keeps(entry)}
         view._rivals, view._snapshots, view._recorded = self._rivals, self._snapshots, self._recorded

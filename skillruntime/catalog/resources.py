@@ -159,7 +159,7 @@ def read_bytes(
 ) -> bytes:
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
 
-    With *identity* (see `identity_of`) the directory must still be the same one.
+    With *identity*, its device and inode, the directory must still be the same one.
 
     Raises:
         ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.

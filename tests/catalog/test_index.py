@@ -237,7 +237,7 @@ def test_the_index_can_be_disabled(skills: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_an_index_replaces_no_device(skills: Path) -> None:
-    """What is no file at the place of the index is neither read nor written."""
+    """A FIFO at the place of the index is neither read nor written."""
     path = Path(index_path() or "")
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)

@@ -222,6 +222,24 @@ def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write
     assert models.refresh() is models
 
 
+def test_a_view_can_pin_an_old_version(tmp_path: Path, write: Write) -> None:
+    """Of the versions that are selected the newest has the name; the others do not exist there."""
+    write("skills/digest", "2.0.0")
+    write("skills/middle", "1.5.0")
+    write("skills/old", "1.2.0")
+    catalog = discover(tmp_path / "skills")
+
+    held = catalog.select(where=lambda skill: (skill.version or "").startswith("1."))
+
+    assert held["digest"].version == "1.5.0"
+    assert held.activate("digest@<1.5").name == "digest@1.2.0"
+    assert "digest@^2" not in held
+    assert held.for_model().activate("digest").body == "Body of skills/middle."
+    assert "From skills/middle." in held.to_prompt()
+    write("skills/newer", "1.7.0")
+    assert held.refresh()["digest"].version == "1.7.0"
+
+
 def test_a_view_of_a_name_has_all_its_versions(tmp_path: Path, write: Write) -> None:
     """What is selected or left out by its plain name is so in every version; a predicate is asked about each."""
     for name, version in (("digest", "2.0.0"), ("middle", "1.5.0"), ("old", "1.2.0")):
