@@ -159,7 +159,7 @@ MOST_LINES = {
     "server": 4_862,
     "adapters/mcp_proxy": 2_267,
     "adapters": 3_045,
-    "cli": 2_496,
+    "cli": 2_500,
     "remote": 2_102,
     "compatibility": 1_852,
     "tokens": 1_143,

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from skillruntime.catalog import read_contract_files
+from skillruntime.catalog.contract_files import read_contract_files
 from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 

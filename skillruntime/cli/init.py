@@ -31,7 +31,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
     """
-    from skillruntime.catalog import derive_scripts
+    from skillruntime.catalog.derived_contracts import derive_scripts
     from skillruntime.contract import lint_contract
     from skillruntime.derive import draft_contracts
 
@@ -83,7 +83,7 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
 
 
 def _write(directory: Path, documents: dict[str, dict[str, Any]]) -> None:
-    from skillruntime.catalog import write_inside
+    from skillruntime.catalog.file_opening import write_inside
 
     for path, document in documents.items():
         try:

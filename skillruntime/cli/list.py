@@ -104,7 +104,7 @@ def command(
 
 
 def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Collection[str]) -> Listed:
-    from skillruntime.catalog import STYLES
+    from skillruntime.catalog.rendering import STYLES
     from skillruntime.tokens import count
 
     # What the catalog leaves out costs nothing: hidden skills, and versions beside a newer one.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock, write_inside
+from skillruntime.catalog.file_opening import write_inside
+from skillruntime.catalog.lockfile import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError

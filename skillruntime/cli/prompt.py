@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from skillruntime.catalog import STYLES
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli.output import echo, json_option, print_result
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 

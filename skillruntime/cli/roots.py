@@ -76,7 +76,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     Raises:
         click.UsageError: a directory that was given does not exist, or the lockfile of ``--frozen`` cannot be used.
     """
-    from skillruntime.catalog import LOCK_FILE, Root, discover
+    from skillruntime.catalog import Root, discover
+    from skillruntime.catalog.lockfile import LOCK_FILE
 
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be missing.

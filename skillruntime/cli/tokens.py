@@ -10,7 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from skillruntime.catalog import STYLES, discover
+from skillruntime.catalog import discover
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import output
 from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.terminal_text import shown

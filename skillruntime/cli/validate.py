@@ -22,7 +22,8 @@ from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog import Skill, Validation
+    from skillruntime.catalog import Skill
+    from skillruntime.catalog.validation import Validation
 
 __all__ = ["command", "contract_findings"]
 
@@ -127,7 +128,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
 def _more(validation: Validation) -> list[Diagnostic]:
     """Return the findings that need an activated skill: versions that disagree, and migrations that fail when tried."""
-    from skillruntime.catalog import SkillMetadata, read_skill
+    from skillruntime.catalog.skill import SkillMetadata, read_skill
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
     if not os.path.isfile(validation.path):  # noqa: PTH113
@@ -203,7 +204,7 @@ def _documented_calls(skill: Skill) -> list[Diagnostic]:
     resources = skill.resources()
     if not any(each.path.endswith((".py", ".sh", ".bash", ".js", ".mjs", ".cjs")) for each in resources):
         return []
-    from skillruntime.catalog import documented_call_diagnostics  # the readers of scripts
+    from skillruntime.catalog.derived_contracts import documented_call_diagnostics  # the readers of scripts
 
     path = skill.metadata.path
     # Lines count from the start of the file, so the frontmatter is read too.

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog import check_lock, discover, installed_roots, lock_skills
+from skillruntime.catalog import discover, installed_roots, lock_skills
+from skillruntime.catalog.lockfile import check_lock
 
 REAL_LOCK: dict[str, Any] = json.loads(Path(__file__).with_name("npx_skills_lock.json").read_text(encoding="utf-8"))
 

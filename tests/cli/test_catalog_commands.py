@@ -144,7 +144,7 @@ def test_list_says_when_no_skill_matches(run: Run) -> None:
     result = run("list", "nothing is called so")
 
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "None of the 3 skills matches.\n"
+    assert result.stderr == "No skill matches (3 searched).\n"
 
 
 @pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")

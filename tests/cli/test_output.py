@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
-from skillruntime.catalog import STYLES, discover
+from skillruntime.catalog import discover
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group, main
 from skillruntime.cli.output import to_github
 from skillruntime.cli.prompt import command as prompt
