@@ -78,7 +78,9 @@ def installed(root: str) -> dict[str, float]:
                 )
                 lines.append(f"{name}/.agents/skills/{name}/SKILL.md,sha256={'a' * 43},30")
             (info / "RECORD").write_text("\n".join(lines))
-        ours = [cpu(lambda: installed_roots(environment=folder)) for _ in range(9)]
+        before, sys.path[:] = [*sys.path], [str(site)]
+        ours = [cpu(installed_roots) for _ in range(9)]
+        sys.path[:] = before
         bare = [cpu(lambda: [each.name for each in distributions(path=[str(site)])]) for _ in range(9)]
         scan = [cpu(lambda: list(distributions(path=[str(site)]))) for _ in range(9)]
     return {"seconds": statistics.median(ours), "worst": max(ours), "scan": min(scan), "names": min(bare)}

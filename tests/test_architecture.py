@@ -28,7 +28,7 @@ LAYERS = [
 ]
 PURE = [
     *("contract", "compatibility", "derive"),
-    *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "frontmatter_repair", "lint_report", "rendering")),
+    *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "rendering")),
     "catalog/skill_lint.py",
     *("catalog/summary.py", "catalog/yaml_reader.py"),
     *(f"remote/{name}.py" for name in ("descriptor", "wire_errors", "protocol", "http_message", "invocation_flow")),
@@ -154,23 +154,23 @@ def test_every_public_name_resolves() -> None:
 MOST_LINES = {
     "derive": 4_788,
     "contract": 7_870,
-    "catalog": 5_191,
-    "runtime": 4_771,
-    "server": 4_862,
+    "catalog": 4_599,
+    "runtime": 4_778,
+    "server": 4_860,
     "adapters/mcp_proxy": 2_267,
     "adapters": 3_147,
-    "cli": 2_800,
+    "cli": 2_548,
     "remote": 2_102,
-    "compatibility": 1_852,
+    "compatibility": 1_851,
     "tokens": 1_143,
     "testing": 41,
-    "modules": 354,
+    "modules": 363,
 }
 """The code lines that each package may have. A number may only fall, or rise by a decision that names what needs it."""
 
 MOST_COMPLEX = 20
 
-STILL_COMPLEX = {"compatibility", "contract", "catalog", "cli"}
+STILL_COMPLEX = {"compatibility", "contract"}
 """The packages that still have functions above the limit; the list only shrinks."""
 
 

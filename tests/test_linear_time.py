@@ -13,7 +13,8 @@ from skillruntime import discover
 from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, wrapped
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
 from skillruntime.adapters.mcp_proxy.remote import encode_value
-from skillruntime.catalog import escaped, hidden_characters, read_lock, visible_line
+from skillruntime.catalog import escaped, hidden_characters, visible_line
+from skillruntime.catalog.lockfile import read_lock
 from skillruntime.catalog.visibility import framed
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file

@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.frontmatter import cut, read_frontmatter
-from skillruntime.catalog.frontmatter_repair import split_fields
+from skillruntime.catalog.frontmatter import cut, read_frontmatter, split_fields
 from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
 from skillruntime.catalog.skill_lint import lint, suggested_name
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml

@@ -18,11 +18,10 @@ from skillruntime.catalog.offering import (
     newest_in,
     no_version,
     offered_of,
-    settled,
     several,
 )
-from skillruntime.catalog.precedence import by_name, rank, version_of
-from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
+from skillruntime.catalog.precedence import by_name, newest, rank, version_of
+from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError
@@ -30,7 +29,7 @@ from skillruntime.errors import SkillNotFoundError
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hit, Rank, SearchIndex
+    from skillruntime.catalog.search import Hit, SearchIndex
     from skillruntime.contract.contract import Contract
 
 __all__ = ["SkillCatalog"]
@@ -60,7 +59,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index"),
-        *("_origin", "_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory"),
+        *("_origin", "_recorded", "_rendered", "_rescan", "_rivals", "_is_indexed"),
         *("_snapshots", "shadowed"),
     )
 
@@ -71,7 +70,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         rescan: Rescan | None = None,
         derive: bool = True,
         guard: Guard | None = None,
-        search_directory: str | None = None,
+        is_indexed: bool = False,
     ) -> None:
         offered = [offered_of(snapshot, guard) for snapshot in snapshots]
         names = by_name(offered)
@@ -85,11 +84,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
-        self._search_directory = search_directory
-        self._rank: Rank | None = None
+        self._is_indexed = is_indexed
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
-        # Found when they are read: looking for look-alikes compares all names, and most programs never ask.
+        # Found when they are read: the directories are listed once more for them, and most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(offered, names, guard)
         self._guard = guard
@@ -132,15 +130,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The findings of discovery, of collisions, and of untrusted names that look like trusted ones."""
+        """The findings of discovery, of collisions and of the lockfile."""
         if self._diagnostics is None:
             self._diagnostics = tuple(self._diagnose())
         return self._diagnostics
-
-    @property
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """The contents of each root when it was read."""
-        return self._snapshots
 
     def activate(self, name: str) -> Skill:
         """Return the skill *name*, or ``name@range``, with its instructions; its SKILL.md is read now.
@@ -173,7 +166,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.callable_names import KeptNames, callables_of
 
-        is_kept = self._search_directory is not None and self._guard is None and not self._recorded
+        is_kept = self._is_indexed and self._guard is None and not self._recorded
         return callables_of(self, self.activate, KeptNames(derive=self._derive) if is_kept else None)
 
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
@@ -226,10 +219,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Return the catalog of the skills that a model may see and call."""
         return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_MODEL)
 
-    def for_user(self) -> SkillCatalog:
-        """Return the catalog of the skills that a user may call by name."""
-        return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_USER)
-
     def select(
         self,
         include: Iterable[str] = (),
@@ -248,9 +237,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         keywords = {tag.lower() for tag in several(tags)}
 
         def keeps(entry: Entry) -> bool:
-            if wanted and not any(fnmatchcase(entry.name, pattern) for pattern in wanted):
+            names = {entry.name, entry.name.partition("@")[0]}  # "digest" means its older versions too
+            if wanted and not any(fnmatchcase(name, pattern) for pattern in wanted for name in names):
                 return False
-            if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
+            if any(fnmatchcase(name, pattern) for pattern in unwanted for name in names):
                 return False
             # Last but one, because it opens the file.
             if keywords and keywords.isdisjoint(metadata_of(entry).read_frontmatter().tags):
@@ -295,12 +285,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered[key] = rendered
         return rendered
 
-    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
+    def search(self, query: str, limit: int = 10) -> list[Hit]:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
         The first search reads the beginning of every SKILL.md, and keeps an index of their words beside the catalog's;
-        later searches, also in other processes, read only files that changed. *rank* is called with the query and the
-        best 50 hits, and returns them in its own order; see `with_rank`.
+        later searches, also in other processes, read only files that changed.
         """
         if not isinstance(query, str):
             raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
@@ -308,15 +297,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             from skillruntime.catalog.search import open_search_index
 
             shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
-            self._index = open_search_index(shown, self._snapshots, self._search_directory)
-        return self._index.search(query, limit, rank=rank or self._rank)
-
-    def with_rank(self, rank: Rank) -> SkillCatalog:
-        """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
-        view = self._visible(lambda entry: True)
-        view._rank = rank
-        view._origin = (self, lambda whole: whole.with_rank(rank))
-        return view
+            self._index = open_search_index(shown, self._snapshots, is_kept=self._is_indexed)
+        return self._index.search(query, limit)
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
@@ -331,9 +313,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
-        rescan, directory = self._rescan, self._search_directory
         return SkillCatalog(
-            snapshots, rescan=rescan, derive=self._derive, guard=self._guard, search_directory=directory
+            snapshots, rescan=self._rescan, derive=self._derive, guard=self._guard, is_indexed=self._is_indexed
         )
 
     def _find(self, name: str) -> SkillMetadata:
@@ -342,7 +323,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return self[name]
             except KeyError:
                 base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
-                found = candidates(base, self._entries, self._rivals, self.shadowed) if at else ()
+                found = candidates(base, self._entries, self._rivals) if at else ()
                 if admitted := [each for each in found if self._admits(each[1])]:
                     raise no_version(base, stated, admitted) from None
         shown = str(name)[:80]
@@ -353,41 +334,33 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _chosen(self, name: str) -> Entry | None:
         """Return the newest skill that *name*, ``skill@range``, admits, or ``None``."""
         base, at, stated = name.rpartition("@")
-        if not at or not stated.strip() or not (base in self._rivals or base in self._entries or base in self.shadowed):
+        if not at or not stated.strip() or not (base in self._rivals or base in self._entries):
             return None
-        chosen = newest_in(stated, base, self._entries, self._rivals, self.shadowed)
+        chosen = newest_in(stated, base, self._entries, self._rivals)
         return chosen if chosen is not None and self._admits(chosen) else None
+
+    def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
+        """Return the view of the skills that *keeps* accepts; the newest version that remains has the plain name."""
+        view = self._visible(keeps)
+        view._origin = (self, lambda whole: whole._selected(keeps))
+        found = dict(view._entries)
+        for name, rivals in self._rivals.items():
+            left = [entry for entry in rivals if entry.name in view._beside]
+            if left and name not in found:
+                chosen = left[newest((version_of(entry.version), entry.root.trusted) for entry in left)]
+                found[name] = chosen._replace(name=name)
+        view._entries = dict(sorted(found.items()))
+        return view
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
+        view = SkillCatalog(derive=self._derive, guard=self._guard, is_indexed=self._is_indexed)
         before = self._admits
-        return self._view(
-            {name: entry for name, entry in self._entries.items() if keeps(entry)},
-            {name: entry for name, entry in self._beside.items() if keeps(entry)},
-            lambda entry: before(entry) and keeps(entry),
-            lambda whole: whole._visible(keeps),
-        )
-
-    def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""
-        entries, beside, rivals = settled(self._entries, self._beside, self._rivals, self._admits, keeps)
-        view = self._view(entries, beside, self._admits, lambda whole: whole._selected(keeps))
-        view._rivals = rivals
-        return view
-
-    def _view(
-        self,
-        entries: Mapping[str, Entry],
-        beside: Mapping[str, Entry],
-        admits: Callable[[Entry], bool],
-        again: Callable[[SkillCatalog], SkillCatalog],
-    ) -> SkillCatalog:
-        """Return the view of these entries; *again* makes it of this catalog as it is after a refresh."""
-        view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
-        view._rank, view._admits, view._origin = self._rank, admits, (self, again)
-        view._entries, view._beside, view._rivals = entries, beside, self._rivals
-        view._snapshots, view._recorded = self._snapshots, self._recorded
-        view._diagnose = lambda: diagnostics_of_view(
-            self.diagnostics, self._snapshots, (*entries.values(), *beside.values()), view.shadowed.values()
-        )
+        view._admits = lambda entry: before(entry) and keeps(entry)
+        view._origin = (self, lambda whole: whole._visible(keeps))
+        view._entries = {name: entry for name, entry in self._entries.items() if keeps(entry)}
+        view._beside = {name: entry for name, entry in self._beside.items() if keeps(entry)}
+        view._rivals, view._snapshots, view._recorded = self._rivals, self._snapshots, self._recorded
+        shown = {entry.file for entry in (*view._entries.values(), *view._beside.values())}
+        view._diagnose = lambda: diagnostics_of_view(self.diagnostics, self._snapshots, shown)
         return view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["closest_names", "likeness"]
+__all__ = ["closest_names"]
 
 
 def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
@@ -16,15 +16,6 @@ def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
     scored.sort()
     # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model astray.
     return [own for score, own in scored[:limit] if score <= -0.3]
-
-
-def likeness(name: str, other: str) -> float:
-    """Return how much two names are alike, from 0 to 1.
-
-    >>> likeness("wiki_onbording", "wiki-onboarding") > 0.8 > likeness("wiki-onboarding", "wiki-researcher")
-    True
-    """
-    return _dice(_pairs(name), _pairs(other))
 
 
 def _dice(one: set[str], other: set[str]) -> float:

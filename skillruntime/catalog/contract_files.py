@@ -13,7 +13,7 @@ from typing import Any
 
 from skillruntime.catalog.resources import read_bytes
 from skillruntime.catalog.visibility import listed_kinds
-from skillruntime.catalog.visible_contract import LONGEST_TEXT, hidden_in, longest_text, visible_document
+from skillruntime.catalog.visible_contract import hidden_in, visible_document
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.contract import Contract
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -105,9 +105,6 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
         if document is not written and (hidden := hidden_in(written)):
             message = f"a text for a reader has {listed_kinds(hidden)}; removed"
             _report(found, directory, path, "hidden-characters", message, Severity.WARNING)
-        if found.one_line and (length := longest_text(written)) > LONGEST_TEXT:
-            message = f"a text for a reader has {length:,} characters; {LONGEST_TEXT:,} are shown of an untrusted skill"
-            _report(found, directory, path, "contract-text-long", message, Severity.WARNING)
         contract = Contract.from_dict(document, name=name)
         _require_object(contract)
         found.contracts[name] = contract

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.reader_edition import reader_edition
-from skillruntime.contract.document import document_faults
 from skillruntime.derive import Derivation, derive
 from skillruntime.derive.command import Unread
 
@@ -57,66 +55,11 @@ def _to_json(found: Derivation) -> dict[str, Any]:
 
 
 def _is_usable(found: Derivation) -> bool:
-    # Most are, for a reason that can be seen: compiling them would take a third of a first start.
-    if found.document.keys() <= _DOCUMENT and _is_plain(found.document["input"]):
-        return not document_faults(found.document)
     try:
         found.to_contract()
     except Exception:  # whatever it is, it is raised again where the contract itself is made
         return False
     return True
-
-
-def _is_plain(schema: Any, depth: int = 4) -> bool:
-    """Whether *schema* surely compiles: it has only the simplest keywords, each with a value that it may have."""
-    return (
-        depth > 0
-        and isinstance(schema, dict)
-        and all(key in _PLAIN and _PLAIN[key](value) for key, value in schema.items())
-        and all(_is_plain(each, depth - 1) for each in schema.get("properties", {}).values())
-        and ("items" not in schema or _is_plain(schema["items"], depth - 1))
-    )
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_scalar(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
-
-
-def _are_scalars(value: Any) -> bool:
-    return isinstance(value, list) and 0 < len(value) <= _FEW and all(map(_is_scalar, value))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_size(value: Any) -> bool:
-    return _is_number(value) and isinstance(value, int) and value >= 0
-
-
-_FEW = 200
-_DOCUMENT = frozenset({"title", "description", "input", "run", "derived"})
-_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
-_PLAIN: dict[str, Callable[[Any], bool]] = {
-    "type": lambda value: _is_text(value) and value in _TYPES,
-    "title": _is_text,
-    "description": lambda value: _is_text(value) and len(value) <= 4_096,
-    "default": lambda value: _is_scalar(value) or value == [] or _are_scalars(value),
-    "enum": _are_scalars,
-    "format": _is_text,
-    "minimum": _is_number,
-    "maximum": _is_number,
-    "minItems": _is_size,
-    "maxItems": _is_size,
-    "items": lambda value: True,  # looked at on their own
-    "properties": lambda value: isinstance(value, dict) and len(value) <= _FEW and all(map(_is_text, value)),
-    "required": lambda value: isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value),
-    "additionalProperties": lambda value: isinstance(value, bool),
-}
 
 
 def _parse(data: bytes | None) -> dict[str, Any] | None:

@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
-from skillruntime.catalog.index import index_path, is_foreign, load_index, save_index
+from skillruntime.catalog.index import index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
 from skillruntime.catalog.root_snapshot import (
     STAMP,
@@ -40,7 +39,8 @@ MAX_DEPTH = 5
 MAX_DIRECTORIES = 20_000
 """How many directories without a SKILL.md are searched in one root."""
 
-_KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
+_KIND, _REGULAR, _LINK = 0o170000, 0o100000, 0o120000  # the bits of a mode (S_IFMT, S_IFREG, S_IFLNK)
+_KINDS = {0o040000: "a directory", 0o010000: "a FIFO", 0o140000: "a socket", 0o020000: "a device", 0o060000: "a device"}
 
 
 def discover(
@@ -48,7 +48,6 @@ def discover(
     trusted: bool = False,
     missing_ok: bool = False,
     use_index: bool = True,
-    index_file: str | os.PathLike[str] | None = None,
     derive_contracts: bool = True,
     installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
@@ -61,7 +60,7 @@ def discover(
 
     What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
     compared by size, both times and inode. The index is in the user's cache directory, or where
-    ``SKILLRUNTIME_CACHE`` says (``off``: none), or in *index_file*; with ``use_index=False`` there is none.
+    ``SKILLRUNTIME_CACHE`` says (``off``: none); with ``use_index=False`` there is none.
 
     With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
     script's source when the skill is activated; trust and approval apply to it as to every script.
@@ -78,11 +77,8 @@ def discover(
             *missing_ok* the former is a diagnostic, and the latter is left out.
         NotADirectoryError: a root is a file.
         LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not readable.
-        ValueError: *index_file* holds something else than an index, which would be overwritten.
     """
-    path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
-    if path is not None and index_file is not None and is_foreign(path):
-        raise ValueError(f"index_file {path} is not an index of skills, and is not overwritten; name a file of its own")
+    path = index_path() if use_index else None
     given = [_as_root(root, trusted) for root in roots]
     if installed is not False:
         from skillruntime.catalog.installed import installed_roots
@@ -90,7 +86,7 @@ def discover(
         given += installed_roots(installed, missing_ok=missing_ok)
     guard = None
     if frozen is not None:
-        from skillruntime.catalog.frozen import FrozenGuard
+        from skillruntime.catalog.lockfile import FrozenGuard
 
         guard = FrozenGuard(os.fsdecode(frozen))
     wanted = list(dict.fromkeys(given))
@@ -102,7 +98,7 @@ def discover(
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
         guard=guard,
-        search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
+        is_indexed=path is not None,
     )
 
 
@@ -303,8 +299,11 @@ class _Reading:
                 self.report_kind(path, kind)
                 return _FAULTY
             found: list[Diagnostic] = []
-            if is_link or status.st_nlink > 1 or file_name != "SKILL.md":
-                found = notes_on_file(self.root.path, directory, path, status, is_link=is_link)
+            if file_name != "SKILL.md":
+                message = f"the file is named {file_name}, not SKILL.md"
+                found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
+            if is_link:
+                found += _notes_on_link(self.root.path, directory, path)
             if self.read_summary is None:
                 from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
 
@@ -358,7 +357,7 @@ class _Reading:
             self.report("skill-unreadable", path, _reason(error))
 
     def report_kind(self, path: str, kind: int) -> None:
-        self.report("not-a-file", path, f"it is {what_it_is(kind)}; skipped")
+        self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
 
     def report(self, rule: str, path: str, message: str) -> None:
         severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
@@ -407,6 +406,15 @@ def _stamp_of(directory: str) -> DirectoryStamp:
         return directory, 0, 0, 0
     # A program can set the modification time, but not the status change time; on Windows the latter does not change.
     return directory, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def _notes_on_link(root: str, directory: str, path: str) -> list[Diagnostic]:
+    """Return a warning if the linked *directory* of the SKILL.md at *path* is outside *root*."""
+    target = os.path.realpath(directory)
+    if f"{target}{os.sep}".startswith(os.path.realpath(root).rstrip(os.sep) + os.sep):
+        return []
+    message = f"the skill's directory is a symbolic link out of its root, to {target}"
+    return [Diagnostic("directory-link", Severity.WARNING, path, message)]
 
 
 def _is_loop(path: str) -> bool:

@@ -121,6 +121,8 @@ def _words(requires: Mapping[str, Any], *keys: str) -> list[str]:
     found: list[str] = []
     for key in keys:
         value = requires.get(key)
-        items = value if isinstance(value, list) else value.replace(",", " ").split() if isinstance(value, str) else ()
-        found += [item.strip() for item in items if isinstance(item, str) and item.strip()]
+        if isinstance(value, str):
+            value = value.replace(",", " ").split()
+        if isinstance(value, list):
+            found += [item.strip() for item in value if isinstance(item, str) and item.strip()]
     return found

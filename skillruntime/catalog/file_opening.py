@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 __all__ = [
-    *("NO_FOLLOW", "READ_FLAGS", "FileTooLargeError", "Identity", "identity_of", "open_inside", "open_regular"),
+    *("NO_FOLLOW", "READ_FLAGS", "FileTooLargeError", "Identity", "open_inside", "open_regular"),
     *("read_beside", "read_inside", "read_regular", "write_inside"),
 ]
 
@@ -40,7 +40,7 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
     """Return a descriptor of the regular file *path*, relative to *directory*, with ``/`` between its parts.
 
     *directory* itself may be a link, as installers create them; no part of *path* may be one. With *identity* the
-    directory must still be the same as when `identity_of` was called.
+    directory must still be the one that has it.
 
     Raises:
         OSError: it does not exist, is not a regular file, is reached through a link, or the directory was replaced.
@@ -112,7 +112,7 @@ def write_inside(directory: str, path: str, data: bytes, *, identity: Identity |
     """Write *data* to the file *path* in *directory*: the old file or the new one, never half of it.
 
     Missing directories are made. What lies at *path*, a link for example, is replaced and not written through. With
-    *identity* the directory must still be the same as when `identity_of` was called.
+    *identity* the directory must still be the one that has it.
 
     Raises:
         OSError: a part of *path* is a link or not a directory, or nothing can be written there.
@@ -141,11 +141,6 @@ def write_inside(directory: str, path: str, data: bytes, *, identity: Identity |
             raise
     finally:
         os.close(here)
-
-
-def identity_of(directory: str | int) -> Identity:
-    """Return what identifies *directory*, a path or a descriptor, while it exists."""
-    return _identity(os.stat(directory))  # noqa: PTH116
 
 
 def _identity(status: os.stat_result) -> Identity:

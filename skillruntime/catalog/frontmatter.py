@@ -1,5 +1,9 @@
 """SKILL.md bytes -> the frontmatter's fields, the body, and diagnostics. Pure.
 
+Frontmatter that is not valid YAML is read field by field: valid fields as YAML, the others as plain text. The usual
+error is a colon in an unquoted sentence (``description: Use when: ...``). Such a field is read with its quotes,
+backslashes and continuation lines; an error in one field does not affect the others.
+
 Law: any bytes give a result, never an exception. Fields keep the text as written: no quote, backslash or continuation
 line is lost.
 """
@@ -11,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.frontmatter_repair import repair_block
+from skillruntime.catalog.simple_frontmatter import plain_text
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = [
     *("MAX_FRONTMATTER", "Frontmatter", "cut", "cut_by_comments", "parse_cut"),
-    *("read_frontmatter", "repaired_warning"),
+    *("read_frontmatter", "repair_block", "split_fields"),
 ]
 
 MAX_FRONTMATTER = 64 * 1024
@@ -35,6 +39,11 @@ _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 # `---# Title`: a missing line break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
 # `--- Title` ends the document in YAML as well (section 9.2): what follows would be a second one.
 _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
+
+_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
+# Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
+# 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
+_NOT_YAML = re.compile(r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         document = load_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
-            kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
+            kind = {type(None): "empty", list: "a list"}.get(type(document.value), "a text")
             found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
         # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the last one.
         for key, line, column in document.duplicates:
@@ -118,11 +127,11 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         if fields is None:
             found.append(_finding("yaml-invalid", path, f"the frontmatter is not valid YAML: {fault}", *place))
         else:
-            found.append(repaired_warning(path, fault, repaired.as_text, repaired.dropped, *place))
+            found.append(_repaired_warning(path, fault, repaired.as_text, repaired.dropped, *place))
     return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
 
 
-def repaired_warning(
+def _repaired_warning(
     path: str, fault: object, as_text: tuple[str, ...], dropped: tuple[str, ...], line: int | None, column: int | None
 ) -> Diagnostic:
     """Return the warning for frontmatter that is not YAML, of which the fields *as_text* were read as plain text."""
@@ -130,6 +139,101 @@ def repaired_warning(
     listed += f"; ignored: {', '.join(dropped)}" if dropped else ""
     message = f"the frontmatter is not valid YAML: {fault}; read as {listed}"
     return _warning("yaml-repaired", path, message, line, column, hint="put the value in quotes")
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The fields, and the names of those that were read as plain text or had to be dropped."""
+
+    fields: dict[str, Any]
+    as_text: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def repair_block(block: str) -> Repaired:
+    """Return the fields of *block*, each parsed separately.
+
+    >>> repair_block("name: pdf\\ndescription: Say \\"hi\\" when: C:\\\\Users\\n  comes up").fields
+    {'name': 'pdf', 'description': 'Say "hi" when: C:\\\\Users comes up'}
+    """
+    fields: dict[str, Any] = {}
+    as_texts: list[str] = []
+    dropped: list[str] = []
+    for key, lines in split_fields(block):
+        plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
+        if plain is not None:  # nearly every field; parsing each as YAML takes three times as long
+            fields[key] = plain
+            continue
+        try:
+            value = None if _NOT_YAML.match(lines[0]) else load_yaml("\n".join(lines)).value
+        except YamlFault:
+            value = None
+        if isinstance(value, dict) and list(value) == [key]:
+            fields[key] = value[key]
+            continue
+        text = _as_text(lines)
+        if text is None:
+            dropped.append(key)
+        else:
+            fields[key] = text
+            as_texts.append(key)
+    return Repaired(fields, tuple(as_texts), tuple(dropped))
+
+
+def split_fields(block: str) -> list[tuple[str, list[str]]]:
+    """Return the top-level keys of *block*, each with its lines: the line of the key and those that continue it."""
+    fields: list[tuple[str, list[str]]] = []
+    for line in block.split("\n"):
+        start = _FIELD.match(line)
+        if start:
+            fields.append((start.group(1), [line]))
+        elif fields and not line.startswith("#"):
+            fields[-1][1].append(line)
+    return fields
+
+
+def _as_text(lines: list[str]) -> str | None:
+    """Return the value of one field as plain text; ``None`` if it is a list or a mapping.
+
+    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break (section 7.3.3).
+    """
+    start = _FIELD.match(lines[0])
+    first = (start.group(2) or "").strip() if start else ""
+    rest = [line.strip() for line in lines[1:]]
+    # A block scalar header (YAML 1.2.2, section 8.1.1): its lines are valid even if the rest of the block is not.
+    if re.fullmatch(r"[|>][+-]?\d?[+-]?", first):
+        return "\n".join(rest).strip() if first[0] == "|" else _folded(rest)
+    # The lines below are list items or keys: a structure, which cannot be read as text.
+    if not first and any(re.match(r"(- |[\w.-]+:(\s|$))", line) for line in rest):
+        return None
+    return _unquoted(_folded([first, *rest])) or None
+
+
+def _folded(lines: list[str]) -> str:
+    paragraphs: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            paragraphs[-1].append(line)
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    return "\n".join(" ".join(paragraph) for paragraph in paragraphs if paragraph)
+
+
+def _unquoted(text: str) -> str:
+    """Remove the quotes around the whole value, and an opening quote that is never closed."""
+    quote = text[:1]
+    if quote not in ("'", '"'):
+        return text
+    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner quotes.
+    if len(text) > 1 and text.endswith(quote):
+        inside = text[1:-1]
+    # `"never closed`: without its partner the quote has no meaning.
+    elif quote not in text[1:]:
+        inside = text[1:]
+    else:
+        return text
+    # A single quote is escaped by doubling it (YAML 1.2.2, section 7.3.2).
+    return inside.replace('\\"', '"') if quote == '"' else inside.replace("''", "'")
 
 
 def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
@@ -178,14 +282,11 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
     """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order mark."""
-    # Windows editors save UTF-16 with a byte-order mark.
+    # PowerShell and Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
-            found.append(
-                _warning(
-                    "not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1, hint="save the file as UTF-8"
-                )
-            )
+            message = f"the file is {encoding.upper()}, not UTF-8"
+            found.append(_warning("not-utf-8", path, message, 1, hint="save the file as UTF-8"))
             return data[2:].decode(encoding, "replace")
     if data.startswith(b"\xef\xbb\xbf"):
         found.append(
@@ -237,9 +338,6 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
     hint = "start the file with a line ---, followed by name: and description:"
     if not first:
         return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
-    # Hugo and Zola write TOML frontmatter between +++ lines.
-    if first == "+++":
-        return _finding("frontmatter-missing", path, "the frontmatter is TOML, not YAML", 1, hint=hint)
     # YAML requires exactly three dashes at the left margin (section 9.1.2).
     if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
         message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"

@@ -17,7 +17,7 @@ from skillruntime.cache_files import cache_directory, open_own, replace_file
 from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["index_path", "is_foreign", "load_index", "save_index"]
+__all__ = ["index_path", "load_index", "save_index"]
 
 MAX_ROOTS = 64
 """How many roots the index keeps; those not read for the longest time are dropped first."""
@@ -43,19 +43,6 @@ def index_path() -> str | None:
     """
     directory = cache_directory()
     return None if directory is None else f"{directory}/catalog.index"
-
-
-def is_foreign(path: str) -> bool:
-    """Whether *path* is a file that holds something else than an index, which must not be replaced by one."""
-    try:
-        descriptor = open_own(path, sys.maxsize)
-    except OSError:
-        return False
-    try:
-        start = _read_at(descriptor, 0, len(_MAGIC))
-    finally:
-        os.close(descriptor)
-    return bool(start) and not start.startswith(_MAGIC.rstrip(b"0123456789\n"))
 
 
 def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:

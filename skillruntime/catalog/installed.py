@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from skillruntime.catalog.closest_names import closest_names
 from skillruntime.catalog.file_opening import read_inside, read_regular
-from skillruntime.catalog.root_snapshot import Root, Snapshot, absolute
+from skillruntime.catalog.root_snapshot import Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -40,22 +40,20 @@ Recorded = tuple[str, str]
 def installed_roots(
     packages: bool | str | Iterable[str] = True,
     *,
-    environment: str | os.PathLike[str] | None = None,
     missing_ok: bool = False,
 ) -> list[Root]:
     """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
 
     *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.
-    *environment* is the directory of a virtual environment; by default it is the running one.
 
     Raises:
-        FileNotFoundError: *environment* is not a virtual environment, or a package that is named has no skills; with
-            *missing_ok* the package is left out.
+        FileNotFoundError: a package that is named has no skills; with *missing_ok* it is left out.
     """
     if packages is False:
         return []
     found: dict[str, list[Root]] = {}
-    for directory in _site_directories(environment):
+    places = dict.fromkeys(os.path.abspath(path) for path in sys.path if path and os.path.isdir(path))  # noqa: PTH100, PTH112
+    for directory in places:
         here: dict[str, list[Root]] = {}
         for root in _roots_in(directory):
             here.setdefault(root.scope, []).append(root)  # a distribution can hold several packages
@@ -163,19 +161,14 @@ def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
         data = read_regular(record, MAX_RECORD)
     except OSError:
         return
-    # "may be absolute, or relative to the directory containing the .dist-info directory. On Windows, directories may
-    # be separated either by forward- or back-slashes" (PyPA, "The RECORD file").
-    if b"\\" in data:
-        data = data.replace(b"\\", b"/")
     if os.fsencode(below) not in data:  # before it is decoded: that would take ten times as long
         return
-    text = data.decode("utf-8-sig", "replace")
-    site = f"{_site(record)}/"
+    text = data.decode("utf-8", "replace")
     for row in csv.reader([line for line in text.splitlines() if below in line]):
-        path = row[0].removeprefix(site).removeprefix("./")
+        path = row[0]
         algorithm, _, digest = (row[1] if len(row) > 1 else "").partition("=")
-        if path.startswith(below) and algorithm.lower() in _ALGORITHMS and digest:
-            yield path, (algorithm.lower(), digest.rstrip("="))
+        if path.startswith(below) and algorithm in _ALGORITHMS and digest:
+            yield path, (algorithm, digest.rstrip("="))
 
 
 def _names_in(directory: str) -> list[str]:
@@ -213,26 +206,6 @@ def _roots_in(directory: str) -> Iterator[Root]:
                 version = candidate.removesuffix(".dist-info").partition("-")[2]
                 yield Root(place, scope=metadata[candidate], version=version, record=record)
                 missing -= listed.keys()
-
-
-def _site_directories(environment: str | os.PathLike[str] | None) -> list[str]:
-    if environment is None:
-        return list(dict.fromkeys(os.path.abspath(path) for path in sys.path if path and os.path.isdir(path)))  # noqa: PTH100, PTH112
-    base = absolute(environment)
-    if not os.path.isdir(base):  # noqa: PTH112
-        raise FileNotFoundError(f"There is no virtual environment {base!r}")
-    places = []
-    for library in ("lib", "lib64"):
-        if os.path.isdir(f"{base}/{library}"):  # noqa: PTH112
-            versions = sorted(name for name in os.listdir(f"{base}/{library}") if name.startswith(("python", "pypy")))  # noqa: PTH208
-            places += [f"{base}/{library}/{version}/site-packages" for version in versions]
-    # lib64 is often a link.
-    real = {os.path.realpath(place): place for place in reversed(places) if os.path.isdir(place)}  # noqa: PTH112
-    if not real:
-        raise FileNotFoundError(
-            f"{base!r} is not a virtual environment: it has no site-packages; pass the directory with pyvenv.cfg"
-        )
-    return list(real.values())[::-1]
 
 
 def _distribution(metadata: str) -> str:

@@ -2,6 +2,10 @@
 
 ``skills-lock.json`` (vercel-labs/skills, src/local-lock.ts) has for each skill one SHA-256 over the paths and the bytes
 of its files.
+
+A frozen catalog offers only skills that are in a lockfile and have the files that it pins. All files of a skill are
+hashed at a start, again when it is activated, from the bytes that are used, and so is every file of it that is read
+later, and every script that is started.
 """
 
 from __future__ import annotations
@@ -10,16 +14,20 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside, read_regular
-from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.root_snapshot import Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
+if TYPE_CHECKING:
+    from skillruntime.catalog.skill import Skill, SkillMetadata
+
 __all__ = [
-    *("LOCK_FILE", "check_lock", "difference", "files_of", "is_left_behind", "lock_document", "lock_skills"),
+    *("LOCK_FILE", "FrozenGuard", "check_lock", "files_of", "lock_document", "lock_skills"),
     *("npx_hash", "read_lock"),
 ]
 
@@ -75,7 +83,7 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
             found.append(finding("lock-unlocked", f"{name} is not in the lockfile", _REVIEW))
         else:
             try:
-                fault = difference(locked[name], files_of(os.path.dirname(skills[name].path)))  # noqa: PTH120
+                fault = _difference(locked[name], files_of(os.path.dirname(skills[name].path)))  # noqa: PTH120
             except OSError as error:
                 fault = f"its files cannot be read: {error}"
             if fault is not None:
@@ -84,6 +92,7 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
 
 
 _REVIEW = "review the change, then run `skillruntime lock`"
+_NOT_LOCKED = "it is not in the lockfile"
 
 
 def read_lock(path: str) -> dict[str, str]:
@@ -113,7 +122,7 @@ def lock_document(path: str) -> Any:
         reason = "it is a symbolic link; give the path of the file itself" if is_link else error
         raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_each_once)
+        return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}") from None
@@ -133,28 +142,97 @@ def _parsed(document: Any) -> dict[str, str]:
     return locked
 
 
-def _each_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of a JSON object; raise `ValueError` if a name appears twice (RFC 8259, section 4)."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"it has {name[:80]!r} twice")
-        found[name] = value
-    return found
-
-
-def difference(digest: str, files: Mapping[str, bytes]) -> str | None:
+def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
     """Return how *files*, the bytes of a skill by path, differ from the locked *digest*; ``None`` if they do not."""
     if not digest:
         return "the lockfile has no digest of its files"
     if npx_hash(files) == digest:
         return None
-    clean = {path: data for path, data in files.items() if not is_left_behind(path)}
+    clean = {path: data for path, data in files.items() if not _is_left_behind(path)}
     if len(clean) < len(files) and npx_hash(clean) == digest:
         return None
     if npx_hash({path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}) == digest:
         return "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf changes them)"
     return "its files differ from the lockfile"
+
+
+class FrozenGuard:
+    """Refuses what differs from the lockfile at *path*. Making one raises what `read_lock` raises."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._locked = read_lock(path)
+        self._offered: dict[Root, Snapshot] = {}
+        self._found: dict[Root, Snapshot] = {}  # with what is refused
+
+    def offered(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot* without the skills that are not locked, or not as they were locked."""
+        self._found[snapshot.root] = snapshot
+        refused: dict[int, str] = {}
+        for position, entry in enumerate(snapshot.entries):
+            if entry.name and (fault := self._fault(entry.name, os.path.dirname(entry.file))):  # noqa: PTH120
+                refused[position] = fault
+        if not refused:
+            self._offered[snapshot.root] = snapshot
+            return snapshot
+        self._offered[snapshot.root] = kept = snapshot.without(refused, ())
+        holders = {entry.name: entry.file for each in self._offered.values() for entry in each.entries}
+        problems = []
+        for position, fault in refused.items():
+            entry = snapshot.entries[position]
+            holder = holders.get(entry.name)
+            if holder is None or fault == _NOT_LOCKED:
+                message = f"{entry.name}: {fault} ({self._path}); skipped"
+                problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_REVIEW))
+                continue
+            # A lockfile has one skill for a name; to lock again would not change that.
+            message = f"{entry.name}: the lockfile ({self._path}) pins another skill of this name, {holder}; skipped"
+            hint = "rename one of them, then lock again"
+            problems.append(Diagnostic("frozen-drift", Severity.WARNING, entry.file, message, hint=hint))
+        return replace(kept, problems=(*kept.problems, *problems))
+
+    def check(self, skill: Skill) -> Mapping[str, str]:
+        """Hash the files of *skill* now, its SKILL.md as it was read; return the SHA-256 of each by its path.
+
+        Raises:
+            InvalidSkillError: it is not what was locked.
+        """
+        # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can state such a name too.
+        plain = skill.name.partition("@")[0]
+        names = [skill.name, plain, plain.rpartition(":")[2]]
+        locked = next((self._locked[name] for name in names if name in self._locked), None)
+        directory, file_name = os.path.split(skill.metadata.path)
+        files: dict[str, bytes] = {}
+        fault: str | None = _NOT_LOCKED
+        if locked is not None:
+            try:
+                files = files_of(directory, known={file_name: skill.data}, identity=skill.identity)
+                fault = _difference(locked, files)
+            except OSError as error:
+                fault = f"its files cannot be read: {error}"
+        if fault is not None:
+            raise InvalidSkillError(
+                f"The skill {skill.name!r} is refused: {fault} ({self._path})",
+                suggested_action="Continue without this skill",
+            )
+        # What may appear beside the locked files is not pinned by them, and was not reviewed: it is not read.
+        pinned = ((path, data) for path, data in files.items() if not _is_left_behind(path))
+        return {path: hashlib.sha256(data).hexdigest() for path, data in pinned}
+
+    def missing(self) -> Iterator[Diagnostic]:
+        """Yield a warning for each locked skill that no root has."""
+        found = {entry.name for snapshot in self._found.values() for entry in snapshot.entries}
+        for name in sorted(self._locked.keys() - found):
+            message = f"{name}: it is in the lockfile, and none of the directories has it"
+            yield Diagnostic("frozen-missing", Severity.WARNING, self._path, message, hint="restore it, or lock again")
+
+    def _fault(self, name: str, directory: str) -> str | None:
+        if name not in self._locked:
+            return _NOT_LOCKED
+        try:
+            return _difference(self._locked[name], files_of(directory))
+        except OSError as error:
+            return f"its files cannot be read: {error}"
 
 
 def files_of(
@@ -188,7 +266,7 @@ def npx_hash(files: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-def is_left_behind(path: str) -> bool:
+def _is_left_behind(path: str) -> bool:
     """Whether the file *path* is one that running a skill, or looking at it, leaves in its directory."""
     return path.endswith(_LEFT_BEHIND[1]) or f"/{_LEFT_BEHIND[0]}" in f"/{path}"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from skillruntime.catalog.precedence import Names, newest, settle, version_of
+from skillruntime.catalog.precedence import Names, newest, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("Guard", "all_diagnostics", "as_reference", "candidates", "checked"),
-    *("diagnostics_of_view", "metadata_of", "newest_in", "no_version", "offered_of", "settled"),
+    *("diagnostics_of_view", "metadata_of", "newest_in", "no_version", "offered_of"),
     "several",
 ]
 
@@ -48,28 +48,22 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
 
 
 def all_diagnostics(snapshots: Iterable[Snapshot], names: Names, guard: Guard | None) -> Iterator[Diagnostic]:
-    """Yield the findings of discovery, of collisions, of look-alikes and of the lockfile."""
-    from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+    """Yield the findings of discovery, of collisions and of the lockfile."""
     from skillruntime.catalog.root_diagnostics import diagnostics_of
 
     for snapshot in snapshots:
         yield from diagnostics_of(snapshot)
     yield from names.collisions
-    yield from look_alikes(names.counting.values())
     if guard is not None:
         yield from guard.missing()
 
 
 def diagnostics_of_view(
-    found: Iterable[Diagnostic],
-    snapshots: Iterable[Snapshot],
-    entries: Iterable[Entry],
-    shadowed: Iterable[SkillMetadata],
+    found: Iterable[Diagnostic], snapshots: Iterable[Snapshot], shown: Container[str]
 ) -> Iterator[Diagnostic]:
-    """Yield those of *found* that are about no skill of *snapshots* outside the view of *entries* and *shadowed*."""
-    shown = {*(entry.file for entry in entries), *(each.path for each in shadowed)}
+    """Yield those of *found* that are about no skill of *snapshots* but the files *shown* in the view."""
     skills = (entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name)
-    hidden = set(skills) - shown
+    hidden = {file for file in skills if file not in shown}
     for each in found:
         if hidden.isdisjoint((each.path, *each.related)) and each.rule != "frozen-missing":
             yield each  # of a locked skill that is missing, no view can say whose it was
@@ -103,16 +97,11 @@ def candidates(
     name: str,
     entries: Mapping[str, Entry],
     rivals: Mapping[str, tuple[Entry, ...]],
-    shadowed: Mapping[str, SkillMetadata],
 ) -> list[tuple[Version | None, Entry]]:
     """Return every skill that *name* may refer to, with its effective version: its files are read now."""
-    found = rivals.get(name)
-    if found is None:
-        entry = entries.get(name)
-        if entry is None and name in shadowed:
-            wanted = shadowed[name].path
-            entry = next((each for own in rivals.values() for each in own if each.file == wanted), None)
-        found = () if entry is None else (entry,)
+    found = rivals.get(name, ())
+    if not found and name in entries:
+        found = (entries[name],)
     return [(_effective_version(entry), entry) for entry in found]
 
 
@@ -121,7 +110,6 @@ def newest_in(
     name: str,
     entries: Mapping[str, Entry],
     rivals: Mapping[str, tuple[Entry, ...]],
-    shadowed: Mapping[str, SkillMetadata],
 ) -> Entry | None:
     """Return the newest skill *name* whose version satisfies the range *stated*; ``None`` if none does."""
     from skillruntime.contract.versions import VersionRange  # imported only if a range is used
@@ -130,7 +118,7 @@ def newest_in(
         wanted = VersionRange.parse(stated)
     except ValueError:
         return None
-    found = candidates(name, entries, rivals, shadowed)
+    found = candidates(name, entries, rivals)
     fitting = [(version, entry) for version, entry in found if version and version in wanted]
     if not fitting:
         return None
@@ -178,28 +166,3 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
 def several(names: Iterable[str]) -> Iterable[str]:
     """Return *names*; a single one may be given as it is: its letters are not meant, and one could be the pattern *."""
     return (names,) if isinstance(names, str) else names
-
-
-def settled(
-    entries: Mapping[str, Entry],
-    beside: Mapping[str, Entry],
-    rivals: Mapping[str, tuple[Entry, ...]],
-    admits: Callable[[Entry], bool],
-    keeps: Callable[[Entry], bool],
-) -> tuple[dict[str, Entry], dict[str, Entry], dict[str, tuple[Entry, ...]]]:
-    """Return *entries*, *beside* and *rivals* without what *keeps* rejects; the next version gets a name instead."""
-    own: dict[str, Entry] = {}
-    versions: dict[str, Entry] = {}
-    left: dict[str, tuple[Entry, ...]] = {}
-    for name, entry in entries.items():
-        if name not in rivals:
-            if keeps(entry):
-                own[name] = entry
-            continue
-        named = (each for each in rivals[name] if each.file == entry.file or each.name in beside)
-        kept = [renamed for each in named if admits(each) and keeps(renamed := each._replace(name=name))]
-        if kept:
-            own[name], others, _ = settle(name, kept)
-            versions.update(others)
-            left[name] = (own[name], *others.values())
-    return own, versions, left

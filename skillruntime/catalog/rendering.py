@@ -71,13 +71,6 @@ def _xml(text: str) -> str:
     return text
 
 
-def _html(text: str) -> str:
-    """Return *text* escaped like Python's ``html.escape``, which skills-ref uses; its import costs a start 2 ms."""
-    for character, entity in (*_ESSENTIAL.items(), ('"', "&quot;"), ("'", "&#x27;")):
-        text = text.replace(character, entity)
-    return text
-
-
 def _compact_entry(name: str, description: str, path: str) -> str:
     return f"- {_without_tags(name)}: {_without_tags(description)}" if description else f"- {_without_tags(name)}"
 
@@ -101,9 +94,11 @@ def _json_entry(name: str, description: str, path: str) -> str:
 
 
 def _reference_entry(name: str, description: str, path: str) -> str:
-    lines = ["<skill>", "<name>", _html(name), "</name>"]
+    from html import escape  # as skills-ref does; its import costs a start 2 ms
+
+    lines = ["<skill>", "<name>", escape(name), "</name>"]
     if description:
-        lines += ["<description>", _html(description), "</description>"]
+        lines += ["<description>", escape(description), "</description>"]
     return "\n".join([*lines, "<location>", path, "</location>", "</skill>"])
 
 
@@ -162,7 +157,8 @@ def render(
         raise ValueError(f"the budget must not be negative (got {budget_tokens})")
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
-    if budget_tokens is None or not _exceeds(form, ordered, budget_tokens, counted):
+    characters = sum(len(skill.name) + len(skill.description) for skill in ordered)
+    if budget_tokens is None or characters <= _CHARACTERS_A_TOKEN * budget_tokens + 4_000:
         # The usual case: everything fits, and no entry has to be measured on its own.
         everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
         tokens = counted(everything)
@@ -178,31 +174,9 @@ def render(
 
 _OMITTED, _NAME, _SHORT, _FULL = range(4)
 _CHARACTERS_A_TOKEN = 8
-"""More than real descriptions have (5.2 in English), so that a beginning of this length usually exceeds the budget."""
-_MERGED = 16
-"""By how many tokens a part of a text may be longer than in the whole: tokens merge across the cuts."""
+"""More than real descriptions have (5.2 in English): a longer list is not counted whole, which can take seconds."""
 _MAX_MISSES = 64
 """After so many entries in a row that do not fit, the rest of them is not measured."""
-
-
-def _exceeds(form: Style, skills: list[SkillMetadata], budget: int, count: Callable[[str], int]) -> bool:
-    """Whether the beginning of the list is longer than *budget*: ten thousand skills are a million tokens to count."""
-    layout = _Layout(form, skills, [])
-    part: list[str] = []
-    length, allowed, tokens, counted = 0, budget, 0, 0
-    for position in range(len(skills)):
-        part.append(layout.entry(position, _FULL))
-        length += len(part[-1])
-        # In parts, because some texts have two characters a token: the first part shows it.
-        if length - counted > 2 * budget + 1_000:
-            tokens += count(form.between.join(part))
-            allowed += _MERGED
-            part, counted = [], length
-        if tokens > allowed:
-            return True
-        if length > _CHARACTERS_A_TOKEN * budget + 4_000:
-            return False
-    return False
 
 
 @dataclass(slots=True)

@@ -6,17 +6,27 @@ Law: for any path, and any links in the skill, no byte from outside its director
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
 
 from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
-from skillruntime.catalog.visibility import is_visible, visible_line
+from skillruntime.catalog.visibility import is_visible
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [
-    *("CONTRACT_FILES", "MAX_RESOURCES", "MAX_RESOURCE_BYTES", "SCRIPT_SUFFIXES", "Resource", "decode_text"),
-    *("list_files", "list_resources", "may_have_callables", "media_type", "read_bytes", "unclean_path"),
+    *(
+        "CONTRACT_FILES",
+        "MAX_RESOURCES",
+        "MAX_RESOURCE_BYTES",
+        "SCRIPT_SUFFIXES",
+        "Resource",
+        "decode_text",
+        "digest_of_code",
+    ),
+    *("digest_of_code", "list_files", "list_resources", "may_have_callables", "media_type", "read_bytes"),
 ]
 
 MAX_RESOURCES = 2_000
@@ -31,12 +41,13 @@ CONTRACT_FILES = frozenset({"contract.json", "contract.yaml", "contract.yml", "c
 SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 """The files whose command line can be derived."""
 
+# Next to SKILL.md only these are code; below `scripts/` and `contracts/` every file is.
+_CODE_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".pl", ".rb", ".so", ".pth", ".json", ".toml")
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
 _MAX_DEPTH = 8
 _MAX_ENTRIES = 20_000  # of a skill that are looked at for a listing
 _MEDIA_TYPES = {
     ".md": "text/markdown",
-    ".markdown": "text/markdown",
     ".txt": "text/plain",
     ".py": "text/x-python",
     ".sh": "application/x-sh",
@@ -52,11 +63,6 @@ _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".html": "text/html",
-    ".htm": "text/html",
-    ".log": "text/plain",
-    ".ini": "text/plain",
-    ".sql": "application/sql",
-    ".ipynb": "application/x-ipynb+json",
     ".css": "text/css",
     ".svg": "image/svg+xml",
     ".png": "image/png",
@@ -64,20 +70,12 @@ _MEDIA_TYPES = {
     ".jpeg": "image/jpeg",
     ".gif": "image/gif",
     ".webp": "image/webp",
-    ".ico": "image/vnd.microsoft.icon",
-    ".bmp": "image/bmp",
-    ".tiff": "image/tiff",
     ".mp3": "audio/mpeg",
     ".wav": "audio/wav",
     ".mp4": "video/mp4",
-    ".webm": "video/webm",
-    ".woff2": "font/woff2",
     ".pdf": "application/pdf",
     ".zip": "application/zip",
     ".gz": "application/gzip",
-    ".tar": "application/x-tar",
-    ".sqlite": "application/vnd.sqlite3",
-    ".parquet": "application/vnd.apache.parquet",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -104,20 +102,6 @@ def list_files(directory: str) -> list[Resource]:
     At most `MAX_RESOURCES` files are listed, and at most 20,000 files and directories are looked at. Symbolic
     links, and names with hidden characters or line ends, are not listed.
     """
-    return _files(directory, with_hidden_names=False)
-
-
-def unclean_path(directory: str, path: str) -> str | None:
-    """Return the path of the one file that a reader sees as *path*; None where there is another number of them.
-
-    A name with a no-break space or a bidirectional control is shown without it, so this is the name that comes back.
-    """
-    asked = visible_line("/".join(part for part in path.split("/") if part not in ("", ".")))
-    found = [each.path for each in _files(directory, with_hidden_names=True) if visible_line(each.path) == asked]
-    return found[0] if asked and len(found) == 1 else None
-
-
-def _files(directory: str, *, with_hidden_names: bool) -> list[Resource]:
     # Level by level, so that the limit cuts off what is deepest, and the files beside SKILL.md are always listed.
     found: list[Resource] = []
     level = [("", directory)]
@@ -136,16 +120,14 @@ def _files(directory: str, *, with_hidden_names: bool) -> list[Resource]:
                 name = child.name
                 if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
                     continue
-                if not with_hidden_names and (not is_visible(name) or "\n" in name or "\t" in name):
+                if not is_visible(name) or "\n" in name or "\t" in name:
                     continue  # a listing for a model has one file on each line
-                try:
+                with suppress(OSError):
                     if child.is_dir(follow_symlinks=False):
                         deeper.append((f"{prefix}{name}/", child.path))
                     elif child.is_file(follow_symlinks=False):  # a link is not listed, because it is not read either
                         size = child.stat(follow_symlinks=False).st_size
                         found.append(Resource(prefix + name, size, media_type(name)))
-                except OSError:
-                    continue
         level = deeper
         if not level or left == 0 or len(found) >= MAX_RESOURCES:
             break
@@ -177,7 +159,7 @@ def read_bytes(
 ) -> bytes:
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
 
-    With *identity* (see `identity_of`) the directory must still be the same one.
+    With *identity*, its device and inode, the directory must still be the same one.
 
     Raises:
         ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
@@ -212,6 +194,30 @@ def _relative(directory: str, path: str) -> str:
     if ".." in asked.split("/"):
         raise _not_found(directory, path, "it is outside the skill's directory")
     return asked
+
+
+def digest_of_code(directory: str) -> bytes:
+    """Return the SHA-256 of what a skill can execute: the paths and bytes of contracts, scripts and modules.
+
+    Nothing is parsed. A file that is too large to read counts with its path and its size.
+    """
+    total = hashlib.sha256()
+    for resource in list_files(directory):
+        top, _, below = resource.path.partition("/")
+        if below:
+            is_code = top == "scripts" or top in CONTRACT_FILES
+        else:
+            is_code = top in CONTRACT_FILES or top.endswith(_CODE_SUFFIXES)
+        if not is_code:
+            continue
+        try:
+            content = hashlib.sha256(read_bytes(directory, resource.path)).hexdigest()
+        except ResourceNotFoundError:
+            # Too large to be a script that is run unseen; its size still changes with most edits.
+            content = str(resource.bytes)
+        # A NUL cannot occur in a path, so no two lists of files give the same input.
+        total.update(f"{resource.path}\0{content}\n".encode("utf-8", "surrogateescape"))
+    return total.digest()
 
 
 def may_have_callables(directory: str) -> bool:

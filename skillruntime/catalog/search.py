@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import log
 from operator import attrgetter
 
-from skillruntime.catalog.closest_names import likeness
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.root_snapshot import Snapshot
 from skillruntime.catalog.search_segment import (
@@ -31,7 +30,7 @@ from skillruntime.catalog.search_segment import (
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 
-__all__ = ["Hit", "Rank", "SearchIndex", "open_search_index"]
+__all__ = ["Hit", "SearchIndex", "open_search_index"]
 
 BODY_CHARACTERS = 2_500
 """How much of the instructions is searched: as much as the baseline of `benchmarks/search.py` reads."""
@@ -41,8 +40,6 @@ _BYTES_READ = 8 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
-_SAME_NAME = 0.75
-"""Two letters exchanged in a name of twenty leave 0.8 of its pairs, a wrong ending 0.9; other names share 0.6."""
 _FEW = 20
 """If more than one in twenty skills changed, the index is made again, and written for the next process."""
 
@@ -54,10 +51,6 @@ class Hit:
     name: str
     description: str
     score: float
-
-
-Rank = Callable[[str, Sequence[Hit]], Iterable[Hit]]
-"""Takes a query and the best hits of the index, and returns them, or some of them, in its own order."""
 
 
 _Scored = tuple[float, SkillMetadata]
@@ -79,7 +72,7 @@ class SearchIndex:
     ) -> None:
         """Index *skills*; with *bodies* the beginning of each SKILL.md is read, unless *file* has it already.
 
-        *file* is where the index is kept; it is written if *save*, and if more than a few skills are missing in it.
+        *file* is its name in the cache directory; it is written if *save*, and if more than a few skills are missing.
         *stamps* maps paths to what identifies the edition of each file.
         """
         self._skills = sorted(skills, key=attrgetter("name"))
@@ -87,25 +80,15 @@ class SearchIndex:
         kept = load_segment(file) if file and bodies else None
         self._parts = self._open(kept, file if save and bodies else None, stamps or {})
 
-    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
-        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
-
-        *rank* is given the best 50 (or *limit*, if that is more), and decides their order and which of them remain.
-        """
-        query = query[:_MAX_QUERY]
+    def search(self, query: str, limit: int = 10) -> list[Hit]:
+        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name."""
         if limit <= 0:
             return []
-        wanted = max(limit, _CANDIDATES)
-        found = self._found(query, wanted)
         # Four digits, not four decimals: a word that most skills contain adds very little.
-        hits = [
+        return [
             Hit(skill.name, skill.description, float(f"{score:.4g}"))
-            for score, skill in found[: limit if rank is None else wanted]
+            for score, skill in self._found(query[:_MAX_QUERY], max(limit, _CANDIDATES))[:limit]
         ]
-        if rank is None or not hits:
-            return hits
-        known = {hit.name for hit in hits}
-        return [hit for hit in rank(query, tuple(hits)) if hit.name in known][:limit]
 
     def _open(self, kept: Segment | None, save_to: str | None, stamps: Mapping[str, bytes]) -> list[_Part]:
         """Use what *kept* has of the skills, and index the others; if those are many, index everything again."""
@@ -154,28 +137,16 @@ class SearchIndex:
         return self._named_first(query.strip(), best[:wanted])
 
     def _named_first(self, query: str, best: list[_Scored]) -> list[_Scored]:
-        """Return *best* with the skill first that *query* names, or that a misspelt name without blanks must mean."""
+        """Return *best* with the skill first that *query* names."""
         if len(query) > _MAX_NAME or not best:
             return best
-        words = words_of(query)
         # A name says so little beside thousands of bodies that its skill may not be among the best.
-        for name in dict.fromkeys((query, "-".join(words))):
+        for name in dict.fromkeys((query, "-".join(words_of(query)))):
             at = bisect_left(self._skills, name, key=attrgetter("name"))
             skill = self._skills[at] if at < len(self._skills) else None
             if skill and skill.name == name and best[0][1] is not skill:
                 best = [(best[0][0], skill), *(each for each in best if each[1] is not skill)]
-        return _misspelt_first(query, words, best)
-
-
-def _misspelt_first(query: str, words: list[str], best: list[_Scored]) -> list[_Scored]:
-    """Return *best* with the skill first whose name is *query*, misspelt."""
-    beginning = words[0] if words else ""
-    first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
-    # One word that is misspelt is not found at all.
-    if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
-        near = max(best, key=lambda each: likeness(query, each[1].name))
-        first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
-    return [*first, *(each for each in best if each not in first)] if first else best
+        return best
 
 
 def _shown(numbers: Sequence[int], hidden: frozenset[int]) -> int:
@@ -187,11 +158,9 @@ def _key(skill: SkillMetadata, stamps: Mapping[str, bytes]) -> str:
     return f"{skill.path}\n{stamps.get(skill.path, b'').hex()}"
 
 
-def open_search_index(
-    skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], directory: str | None
-) -> SearchIndex:
-    """Return the index of *skills*, a part of *snapshots*, from its file in *directory* where that is up to date."""
-    if directory is None:
+def open_search_index(skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool) -> SearchIndex:
+    """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its file where that is up to date."""
+    if not is_kept:
         return SearchIndex(skills)
     stamps = {
         entry.file: snapshot.stamp(position)
@@ -199,7 +168,7 @@ def open_search_index(
         for position, entry in enumerate(snapshot.entries)
         if entry.name
     }
-    file = search_file(directory, (snapshot.root.path for snapshot in snapshots))
+    file = search_file(snapshot.root.path for snapshot in snapshots)
     # A view of few skills must not replace the index of all.
     return SearchIndex(skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps))
 

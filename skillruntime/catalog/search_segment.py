@@ -13,16 +13,15 @@ and one that cannot be written is not kept: search builds its index in memory in
 from __future__ import annotations
 
 import json
-import os
 import sys
 import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from skillruntime.cache_files import open_own, replace_file
+from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 
 __all__ = ["WEIGHT_OF_ONE", "Segment", "Texts", "build_segment", "load_segment", "save_segment", "search_file"]
@@ -55,10 +54,10 @@ WEIGHT_OF_ONE = 250 / sum(field.weight * (field.saturation + 1) for field in (_B
 
 # Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
 # this machine has them; the file belongs to one machine.
-_MAGIC = f"skillruntime search 6 {sys.byteorder:6}\n".encode()
-_PREFIX, _SUFFIX = "search-", ".index"
+_FORMAT = f"7-{sys.byteorder}"
+_DIRECTORY = "search"
 _MAX_FILES = 16
-"""The files of this many sets of roots are kept, the last written ones."""
+"""The files of at most this many sets of roots are kept, the last written ones."""
 _MAX_BYTES = 1 << 30  # larger than any real index; protects against a wrong file at this path
 
 
@@ -129,41 +128,28 @@ def _is_noise(word: str) -> bool:
     return len(word) < 3 and (word.isdigit() or (len(word) < 2 and word.isascii()))
 
 
-def search_file(directory: str, roots: Iterable[str]) -> str:
-    """Return the path of the search index of *roots* in *directory*."""
+def search_file(roots: Iterable[str]) -> str:
+    """Return the name of the search index of *roots* in the cache directory."""
     digest = zlib.crc32("\0".join(roots).encode("utf-8", "surrogatepass"))
-    return f"{directory}/{_PREFIX}{digest:08x}{_SUFFIX}"
+    return f"{_DIRECTORY}/{digest:08x}-{_FORMAT}.index"
 
 
-def load_segment(path: str) -> Segment | None:
-    """Return the index at *path*; ``None`` if it cannot be used."""
-    try:
-        with open(open_own(path, _MAX_BYTES), "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            data = file.readall()
-        start = len(_MAGIC) + 4
-        if data[: len(_MAGIC)] != _MAGIC or zlib.crc32(data[start:]).to_bytes(4, "little") != data[start - 4 : start]:
-            return None
-        end = data.index(b"\n", start)
-        keys, places = json.loads(data[start:end])
-    except (OSError, ValueError):
+def load_segment(name: str) -> Segment | None:
+    """Return the index in the file *name*; ``None`` if it cannot be used."""
+    data = read_cached(name, _MAX_BYTES)
+    if data is None:
         return None
+    end = data.index(b"\n")
+    keys, places = json.loads(data[:end])
     # Five bytes for each skill of each word: its number and the weight.
     rest = memoryview(data)[end + 1 :]
     length = len(rest) // 5
     return Segment(keys, places, rest[: 4 * length].cast("I"), rest[4 * length :])
 
 
-def save_segment(path: str, segment: Segment) -> None:
-    """Write *segment* to *path* and delete the oldest files beside it, if there are many; a failure is ignored."""
+def save_segment(name: str, segment: Segment) -> None:
+    """Write *segment* to the file *name* and delete the oldest files beside it, if there are many."""
     head = json.dumps([segment.keys, segment.places]).encode() + b"\n"
-    data = b"".join((head, memoryview(segment.numbers).tobytes(), segment.weights))  # type: ignore[arg-type]  # an array
-    if not replace_file(path, (_MAGIC, zlib.crc32(data).to_bytes(4, "little"), data)):
-        return
-    try:
-        with os.scandir(os.path.dirname(path)) as listed:  # noqa: PTH120
-            own = [each for each in listed if each.name.startswith(_PREFIX) and each.name.endswith(_SUFFIX)]
-        own.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
-        for each in own[_MAX_FILES:]:
-            os.unlink(each.path)  # noqa: PTH108
-    except OSError:  # another process deleted one first
-        pass
+    numbers: Any = segment.numbers  # an array
+    write_cached(name, b"".join((head, memoryview(numbers).tobytes(), segment.weights)))
+    prune_cached(_DIRECTORY, _MAX_FILES)

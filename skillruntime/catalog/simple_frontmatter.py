@@ -203,11 +203,9 @@ def _is_mapping(lines: list[str]) -> bool:
 def _json_version(text: str) -> str | None:
     """Return the version in a JSON object: 19 % of real skills have one as the value of ``metadata``.
 
-    JSON means the same in YAML, except for merge keys. A comma before a closing bracket is valid in YAML only, and
+    JSON means the same in YAML. A comma before a closing bracket is valid in YAML only, and
     formatters write it.
     """
-    if "<<" in text:
-        return None
     decode = _json_decoder()
     try:
         fields = decode(text)

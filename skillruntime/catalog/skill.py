@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_beside, read_regular
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, SkillNotFoundError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,10 +195,9 @@ class Skill:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics of its frontmatter, its contracts and its versions."""
-        from skillruntime.catalog.lenient_fields import field_diagnostics
         from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
-        found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
+        found = [*self._frontmatter.diagnostics]
         if self.body is not self._written and (hidden := hidden_characters(self._written)):
             message = f"the instructions have {listed_kinds(hidden)}; removed"
             found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
@@ -217,7 +216,7 @@ class Skill:
         """
         import hashlib
 
-        from skillruntime.catalog.skill_digest import digest_of_code
+        from skillruntime.catalog.resources import digest_of_code
 
         # Bytes and not what they mean: a digest must not depend on how this version reads YAML.
         own = hashlib.sha256(self._data)
@@ -271,16 +270,9 @@ class Skill:
             ResourceNotFoundError: there is no such file in the skill.
             InvalidSkillError: it is not the file that was locked, or that the skill's package installed.
         """
-        from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, unclean_path
+        from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
 
-        try:
-            return self._read_bytes(path, MAX_RESOURCE_BYTES)
-        except ResourceNotFoundError:
-            # A model repeats the name as it was shown. The file is then read, and compared to the lock, by its own.
-            written = unclean_path(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
-            if written is None or written == path:
-                raise
-            return self._read_bytes(written, MAX_RESOURCE_BYTES)
+        return self._read_bytes(path, MAX_RESOURCE_BYTES)
 
     def _read_bytes(self, path: str, limit: int) -> bytes:
         from skillruntime.catalog.resources import read_bytes

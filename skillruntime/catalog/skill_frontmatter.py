@@ -66,7 +66,9 @@ class SkillFrontmatter(Mapping[str, Any]):
         """Keywords in lower case, from ``tags``, ``metadata.tags`` or ``keywords``: a list, or words between commas."""
         value = self.get("tags") or self._inner.get("tags") or self.get("keywords")
         # `tags: [a, b]` arrives as text if the frontmatter had to be repaired.
-        words = value if isinstance(value, list) else value.strip("[]").split(",") if isinstance(value, str) else []
+        words = value.strip("[]").split(",") if isinstance(value, str) else value
+        if not isinstance(words, list):
+            return ()
         return tuple(word.strip().strip("\"'").lower() for word in words if isinstance(word, str) and word.strip())
 
     @property

@@ -11,17 +11,20 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut, cut_by_comments
 from skillruntime.catalog.hidden_text import hidden_text
-from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["RULES", "Rule", "is_valid", "lint", "suggested_name"]
+__all__ = ["is_valid", "lint", "suggested_name"]
 
+FORMAT_FIELDS = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
+"""The top-level fields of the Agent Skills specification."""
+
+_DECLARATIONS = frozenset({"inputs", "parameters", "input", "arguments", "input_schema", "inputSchema"})
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
 
@@ -41,55 +44,14 @@ _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule: its severity, its requirement, and whether `fix` can correct a violation."""
-
-    severity: Severity
-    asks: str
-    is_fixable: bool = False
-
-
-_E, _W, _A = Severity.ERROR, Severity.WARNING, Severity.ADVICE
-
-RULES = {
-    "not-utf-8": Rule(_E, "The file is UTF-8"),
-    "byte-order-mark": Rule(_E, "The file does not begin with a byte-order mark", True),
-    "control-character": Rule(_E, "The file has no control characters but tabs and line ends", True),
-    "frontmatter-missing": Rule(_E, "The file begins with frontmatter, after a line ---"),
-    "text-before-frontmatter": Rule(_E, "Nothing precedes the first ---", True),
-    "frontmatter-unclosed": Rule(_E, "A line --- ends the frontmatter"),
-    "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ...", True),
-    "closing-with-text": Rule(_W, "Nothing follows the closing --- on its line", True),
-    "yaml-invalid": Rule(_E, "The frontmatter is YAML", True),
-    "yaml-flow": Rule(_E, "The frontmatter uses no [inline lists] or {inline mappings}", True),
-    "yaml-anchor": Rule(_E, "The frontmatter has no anchors or aliases"),
-    "yaml-tag": Rule(_E, "The frontmatter has no tags such as !!str"),
-    "yaml-indentation": Rule(_E, "Sibling mappings have the same indentation"),
-    "duplicate-key": Rule(_E, "No key appears twice"),
-    "frontmatter-not-mapping": Rule(_E, "The frontmatter is a mapping"),
-    "unknown-field": Rule(_E, "The top level has only fields of the format; others belong under metadata", True),
-    "name-missing": Rule(_E, "The skill has a name", True),
-    "name-form": Rule(_E, "The name is lowercase letters, digits and single hyphens between them", True),
-    "name-length": Rule(_E, f"The name has at most {MAX_NAME} characters"),
-    "name-mismatch": Rule(_E, "The name equals the directory name", True),
-    "description-missing": Rule(_E, "The skill has a description"),
-    "description-length": Rule(_E, f"The description has at most {MAX_DESCRIPTION} characters"),
-    "compatibility-form": Rule(_E, f"compatibility is a string of at most {MAX_COMPATIBILITY} characters"),
-    "metadata-form": Rule(_W, "metadata maps names to strings"),
-    "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools", True),
-    "hidden-characters": Rule(_W, "The text has no hidden characters"),
-    "hidden-comment": Rule(_A, "No HTML comment says to a model what a page does not show"),
-    "cut-by-comment": Rule(_W, "No value is cut off by a comment"),
-    "body-missing": Rule(_W, "Instructions follow the frontmatter"),
-    "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
-    "link-broken": Rule(_A, "Every relative link resolves to a file of the skill"),
-    "link-deep": Rule(_A, "Linked files are at most one directory deep"),
-    "call-unknown-flag": Rule(_W, "A command line in a code block uses only flags that its script has"),
-    "call-missing-argument": Rule(_W, "A command line in a code block gives what its script requires"),
-    "call-wrong-choice": Rule(_W, "A command line in a code block uses values that its script allows"),
-    "description-when": Rule(_A, "The description says when to use the skill"),
-}
+# What is not an error: skills-ref accepts it.
+_WARNINGS = frozenset(
+    {
+        *("closing-with-text", "metadata-form", "allowed-tools-form"),
+        *("hidden-characters", "cut-by-comment", "body-missing"),
+    }
+)
+_ADVICE = frozenset({"body-length", "link-broken", "link-deep", "description-when"})
 
 
 def lint(
@@ -110,7 +72,8 @@ def lint(
     """
     parts = cut(data, path)
     linting = _Linting(path, parts)
-    found = [_as_ruled(each) for each in parts.diagnostics]
+    # The reader is lenient: here its findings have the severity of the strict rule, and a place in the line.
+    found = [replace(each, severity=_severity_of(each.rule), column=each.column or 1) for each in parts.diagnostics]
     if parts.block is not None:
         found += linting.frontmatter(directory)
     found += linting.body(files, count)
@@ -136,7 +99,7 @@ class _Linting:
         self, rule: str, message: str, place: tuple[int, int] | None = None, hint: str | None = None
     ) -> Diagnostic:
         line, column = place or (None, None)
-        return Diagnostic(rule, RULES[rule].severity, self.path, message, line, column, hint)
+        return Diagnostic(rule, _severity_of(rule), self.path, message, line, column, hint)
 
     def at(self, *keys: str) -> Mark:
         """Return the position of the value of *keys* in the file."""
@@ -177,6 +140,8 @@ class _Linting:
                 close = difflib.get_close_matches(str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8)
                 if close and close[0] not in fields:
                     hint = f"did you mean {close[0]!r}?"
+                if key in _DECLARATIONS:
+                    hint = "it is not enforced; run `skillruntime init` to create a contract from it"
                 yield self.finding("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)
@@ -324,18 +289,10 @@ def suggested_name(name: str) -> str:
     return "-".join(word for word in words if word)[:MAX_NAME].strip("-")
 
 
-def _as_ruled(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a diagnostic of the lenient reader with the severity of the strict rule."""
-    rule = RULES[diagnostic.rule]
-    return Diagnostic(
-        diagnostic.rule,
-        rule.severity,
-        diagnostic.path,
-        diagnostic.message,
-        diagnostic.line,
-        diagnostic.column or 1,
-        diagnostic.hint,
-    )
+def _severity_of(rule: str) -> Severity:
+    if rule in _WARNINGS:
+        return Severity.WARNING
+    return Severity.ADVICE if rule in _ADVICE else Severity.ERROR
 
 
 def _uneven_mappings(document: YamlDocument) -> list[Mark]:

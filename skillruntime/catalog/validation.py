@@ -95,21 +95,7 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     from skillruntime.catalog.contract_files import read_contract_files
 
     hidden = hidden_text_of_files(_contents(directory, resources))
-    linked = _hard_links(directory, resources)
-    return Validation(file, (*found, *read_contract_files(directory, name).diagnostics, *hidden, *linked))
-
-
-def _hard_links(directory: str, resources: list[Resource]) -> Iterator[Diagnostic]:
-    """Yield one advice for all files that have another path: an archive can make them of files of the host."""
-    linked = []
-    for resource in resources:
-        with suppress(OSError):
-            if os.lstat(f"{directory}/{resource.path}").st_nlink > 1:
-                linked.append(resource.path)
-    if linked:
-        others = f" and {len(linked) - 1} more" if len(linked) > 1 else ""
-        message = f"{linked[0]!r}{others} may be a file from outside the skill: it has another path (a hard link)"
-        yield Diagnostic("hard-link", Severity.ADVICE, f"{directory}/{linked[0]}", message)
+    return Validation(file, (*found, *read_contract_files(directory, name).diagnostics, *hidden))
 
 
 def _contents(directory: str, resources: list[Resource]) -> Iterator[tuple[Resource, str, bytes]]:

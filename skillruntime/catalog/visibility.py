@@ -20,11 +20,10 @@ Joiners and the emoji selector stay where Unicode gives them a meaning: inside e
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache, lru_cache
 
 __all__ = [
-    *("escaped", "framed", "hidden_characters", "is_visible", "listed_kinds", "skeleton", "visible_json"),
+    *("escaped", "framed", "hidden_characters", "is_visible", "listed_kinds", "visible_json"),
     *("visible_line", "visible_text", "without_tag"),
 ]
 
@@ -222,44 +221,6 @@ def without_tag(tag: str, text: str) -> str:
 @lru_cache(maxsize=16)
 def _frame_tag(tag: str) -> re.Pattern[str]:
     return re.compile(rf"[<\ufe64\uff1c](?=\s*+(?:[/\uff0f]\s*+)?(?:{re.escape(tag)}|{_FRAME_TAGS})\b)", re.IGNORECASE)
-
-
-def skeleton(name: str) -> str:
-    """Return what a reader sees in *name*: equal for names that look alike.
-
-    >>> skeleton("PDF-\u0440rocessing") == skeleton("pdf_processing") == skeleton("pdf-processlng")
-    True
-    """
-    text = unicodedata.normalize("NFKD", visible_line(name)).casefold().translate(_LOOK_ALIKE)
-    return text.replace("rn", "m").replace("vv", "w")
-
-
-# The letters of Unicode's confusables.txt (TR 39) that look like the letters of well-formed names.
-_SHAPES = {
-    "a": "\u0430\u03b1\u0251",
-    "c": "\u0441\u03f2",
-    "d": "\u0501",
-    "e": "\u0435\u03b5",
-    "g": "\u0261",
-    "h": "\u04bb\u043d",
-    "k": "\u043a\u03ba",
-    "l": "1i\u0456\u03b9\u0131\u04cf|",
-    "j": "\u0458",
-    "m": "\u043c",
-    "n": "\u0578",
-    "o": "0\u043e\u03bf\u0585",
-    "p": "\u0440\u03c1",
-    "q": "\u051b",
-    "s": "\u0455",
-    "t": "\u0442\u03c4",
-    "u": "\u03c5\u057d",
-    "v": "\u03bd",
-    "w": "\u051d",
-    "x": "\u0445\u03c7",
-    "y": "\u0443",
-    "-": "_.\u2010\u2011\u2012\u2013\u2212",
-}
-_LOOK_ALIKE = {ord(other): letter for letter, others in _SHAPES.items() for other in others}
 
 
 def _without_hidden(text: str, control: str) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["LONGEST_TEXT", "hidden_in", "longest_text", "visible_document"]
+__all__ = ["hidden_in", "visible_document"]
 
-LONGEST_TEXT = 1024
+_LONGEST_TEXT = 1024
 """Characters of a description, title or example of an untrusted contract: as many as SKILL.md's description may have,
 and as OpenAI takes for a function's."""
 _LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
@@ -31,7 +31,7 @@ _DEPTH = 128  # deeper documents are refused when they are compiled
 def visible_document(document: Any, *, one_line: bool) -> Any:
     """Return the contract *document* without hidden characters; the same object where it has none.
 
-    With *one_line* a text for a reader becomes a single line of at most `LONGEST_TEXT` characters, as an untrusted
+    With *one_line* a text for a reader becomes a single line of at most 1,024 characters, as an untrusted
     description in a list must be.
 
     Raises:
@@ -54,22 +54,9 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
 
 
 def _may_be_cut(text: str) -> bool:
-    """Whether the JSON *text* may have a text of several lines or of more than `LONGEST_TEXT` characters."""
+    """Whether the JSON *text* may have a text of several lines or of more than 1,024 characters."""
     # Nothing that lies between two quotes is longer than that: none of the texts is, where no quote is escaped.
-    return "\\" in text or len(text) > _LONGEST_CONTRACT or max(map(len, text.split('"'))) > LONGEST_TEXT
-
-
-def longest_text(document: Any) -> int:
-    """Return the length of the longest text for a reader in *document*."""
-    longest = 0
-
-    def measure(text: str) -> str:
-        nonlocal longest
-        longest = max(longest, len(text))
-        return text
-
-    _cleaned(document, measure, _DEPTH)
-    return longest
+    return "\\" in text or len(text) > _LONGEST_CONTRACT or max(map(len, text.split('"'))) > _LONGEST_TEXT
 
 
 def hidden_in(document: Any) -> dict[str, int]:
@@ -79,8 +66,8 @@ def hidden_in(document: Any) -> dict[str, int]:
 
 def _short_line(text: str) -> str:
     # Cut first: cleaning a megabyte takes long.
-    line = visible_line(text[: 2 * LONGEST_TEXT])
-    return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 3] + "..."
+    line = visible_line(text[: 2 * _LONGEST_TEXT])
+    return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 3] + "..."
 
 
 def _check_length(document: Any) -> None:

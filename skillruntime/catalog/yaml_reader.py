@@ -79,7 +79,7 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NOD
 # libyaml composes nodes by recursion in C, which Python's limit does not bound: what could be nested that deeply, and
 # what this module reads otherwise than libyaml's composer, is left to the events.
 _MAX_COMPOSED = 16 * 1024
-_UNUSUAL = re.compile(r"- - - - |\? \? |\n {80}|<<")
+_UNUSUAL = re.compile(r"- - - - |\? \? |\n {80}")
 # An error that the events may not reach: they refuse a collection as a key first.
 _LATE_ERROR = re.compile(r"[?{]|\]\s*:")
 
@@ -233,12 +233,6 @@ class _Composer:
         closed = self._open.pop()
         if closed.anchor:
             self._anchors[closed.anchor] = (closed.container, self._nodes - closed.first_node + 1)
-        # Merge keys are YAML 1.1 (yaml.org/type/merge); existing keys have precedence.
-        if isinstance(closed.container, dict) and isinstance(closed.container.get("<<"), dict):
-            merged = closed.container.pop("<<")
-            for key, value in merged.items():
-                if closed.container.setdefault(key, value) is value:
-                    self._place_merged((*closed.path, key), (*closed.path, "<<"))
 
     def _alias(self, event: Any) -> None:
         # An alias inside its own anchor would make the value infinite.
@@ -279,12 +273,6 @@ class _Composer:
                 (self.document.plain.add if is_plain else self.document.plain.discard)(path)
             parent.container[parent.key] = value
             parent.key = None
-
-    def _place_merged(self, path: tuple[str, ...], merge: tuple[str, ...]) -> None:
-        """Give a merged key the position of its merge key."""
-        for marks in (self.document.keys, self.document.values):
-            if merge in marks:
-                marks.setdefault(path, marks[merge])
 
     def _note_oddities(self, event: Any) -> None:
         if event.anchor:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import console, draw_response, echo, exit_code, fail, json_option, print_result
+from skillruntime.cli.output import console, draw_response, echo, exit_code, json_option, print_result
 from skillruntime.cli.remote_source import is_remote
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
-from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError, SkillRuntimeError
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,7 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 
 
 @click.command("call")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.argument("arguments", nargs=-1)
 @click.option(
     "--version", "version", metavar="VERSION", help="The contract version that the arguments were written for."
@@ -104,15 +104,12 @@ def command(
 
     # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
-    sent = read_arguments(arguments, as_json=as_json)
+    sent = read_arguments(arguments)
     # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace)
-    try:
-        _attach_remote(runtime, name, yes=yes)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    _attach_remote(runtime, name, yes=yes)
     grants = Grants(network, environment, tuple(str(Path.cwd() / path) for path in writable))
     response = runtime.call_sync(name, sent, version=version, timeout=timeout, grants=grants)
     response = _for_people(response, catalog, name, can_ask=can_ask)
@@ -169,23 +166,23 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
 
 def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool) -> SkillResponse:
     """Return *response* with what to type next, where its suggestion speaks to a model or to a host program."""
-    errors = response.errors
-    codes = [error.code for error in errors]
-    if codes == [ErrorCode.ACCESS_DENIED] and "missing" in (errors[0].details or {}) and "granted" in errors[0].message:
-        return replace(response, errors=[replace(errors[0], suggested_action=_GRANT)])
-    if withheld := [name for error in errors for name in (error.details or {}).get("not_granted", ())]:
-        options = " ".join(f"--env {name}" for name in withheld)
-        return replace(response, errors=[replace(errors[0], suggested_action=f"If it needs them, add {options}")])
-    if codes == [ErrorCode.ACCESS_DENIED] and not can_ask:
-        return replace(response, errors=[replace(errors[0], suggested_action=_APPROVAL)])
-    directory = name.partition("/")[0]
-    if codes == [ErrorCode.INVALID_SKILL] and directory in catalog:
-        # What the suggestion says is for a model; a person wants to see every fault, with its place.
-        place = shlex.quote(os.path.relpath(catalog[directory].directory))
-        action = f"To see every problem, run: skillruntime validate {place}"
-        return replace(response, errors=[replace(errors[0], suggested_action=action)])
-    if codes != [ErrorCode.SKILL_NOT_FOUND]:
+    if len(response.errors) != 1:
         return response
-    found = SkillNotFoundError(errors[0].message, details=errors[0].details)
-    named = with_next_command(found, catalog, name, "call")
-    return replace(response, errors=list(named.to_errors())) if named.suggested_action else response
+    (error,) = response.errors
+    details = error.details or {}
+    skill = name.partition("/")[0]
+    action = None
+    if "not_granted" in details:
+        options = " ".join(f"--env {name}" for name in details["not_granted"])
+        action = f"If it needs them, add {options}"
+    elif error.code is ErrorCode.ACCESS_DENIED and "missing" in details and "granted" in error.message:
+        action = _GRANT
+    elif error.code is ErrorCode.ACCESS_DENIED and not can_ask:
+        action = _APPROVAL
+    elif error.code is ErrorCode.INVALID_SKILL and skill in catalog:
+        place = shlex.quote(os.path.relpath(catalog[skill].directory))
+        action = f"To see every problem, run: skillruntime validate {place}"
+    elif error.code is ErrorCode.SKILL_NOT_FOUND:
+        found = SkillNotFoundError(error.message, details=error.details)
+        action = with_next_command(found, catalog, name, "call").suggested_action
+    return response if action is None else replace(response, errors=[replace(error, suggested_action=action)])

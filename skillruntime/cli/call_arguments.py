@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from skillruntime.cli.output import fail
 from skillruntime.errors import SkillInputError
 
 __all__ = ["read_arguments"]
@@ -16,8 +15,12 @@ __all__ = ["read_arguments"]
 _JSON = set("{}[]\"'`")  # a word with none of these cannot hold an object, however a model wrote it
 
 
-def read_arguments(arguments: tuple[str, ...], *, as_json: bool = False) -> Any:
-    """Return the arguments as the runtime takes them: raw text, or a mapping of strings."""
+def read_arguments(arguments: tuple[str, ...]) -> Any:
+    """Return the arguments as the runtime takes them: raw text, or a mapping of strings.
+
+    Raises:
+        SkillInputError: one word is given that is neither a JSON object nor key=value.
+    """
     if not arguments:
         return {}
     if len(arguments) == 1:
@@ -29,10 +32,8 @@ def read_arguments(arguments: tuple[str, ...], *, as_json: bool = False) -> Any:
             return _file(only[1:])
         if "=" not in only.partition("{")[0]:
             if not _JSON & set(only) and only.strip() not in ("", "null", "None"):
-                # The envelope, as for every text that is not an object: programs type here too.
                 action = "Give one JSON object in quotes, or key=value words"
-                error = SkillInputError(f"{only!r} is neither a JSON object nor key=value", suggested_action=action)
-                fail(error, as_json=as_json)
+                raise SkillInputError(f"{only!r} is neither a JSON object nor key=value", suggested_action=action)
             return only
     pairs = [word.partition("=") for word in arguments]
     if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:

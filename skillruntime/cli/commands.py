@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -66,6 +66,18 @@ class _LazyGroup(click.Group):
             hint = f"Did you mean {close[0]!r}?" if close else f"The commands are: {', '.join(_COMMANDS)}."
             ctx.fail(f"There is no command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; print an error of the library as the envelope, and exit with its code."""
+        from skillruntime.errors import SkillRuntimeError
+
+        as_json = "--json" in ctx.args  # click takes them away
+        try:
+            return super().invoke(ctx)
+        except SkillRuntimeError as error:
+            from skillruntime.cli.output import fail
+
+            fail(error, as_json=as_json)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

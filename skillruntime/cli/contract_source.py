@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import tarfile
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 
 import click
 
-from skillruntime.catalog import read_contract_files
+from skillruntime.catalog.contract_files import read_contract_files
 from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 
@@ -25,11 +26,10 @@ _GIT_SECONDS = 60  # a network file system may be slow; a prompt for a password 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The contracts of one side by callable name, the version and the file of each."""
+    """The contracts of one side by callable name, and the version of each."""
 
     contracts: dict[str, Contract]
     versions: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
     is_file: bool = False
 
 
@@ -41,7 +41,7 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
         InvalidSkillError: a contract cannot be read.
     """
     # "diff v1.0 skills/digest": the revision alone means the same path in it.
-    here = new if Path(new).exists() else old
+    here = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
     with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
         sides = [_located(spec, here, Path(scratch) / side) for spec, side in ((old, "old"), (new, "new"))]
         before, after = (_read(path) for path in sides)
@@ -50,7 +50,7 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
 
 def _located(spec: str, here: str, scratch: Path) -> Path:
     # A path wins over a revision of the same name, as in "git checkout".
-    if Path(spec).exists():
+    if os.path.exists(spec):  # noqa: PTH110
         return Path(spec)
     revision, _, path = spec.partition(":")
     wanted = Path(path or here).absolute()
@@ -60,7 +60,7 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
     commit = _git(start, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if not revision or not commit:
         raise click.UsageError(
-            f"{spec!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
+            f"{spec[:200]!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
         )
     relative = wanted.resolve().relative_to(root.resolve()).as_posix()
     # An archive, and not a checkout: the work tree stays as it is, and a bare repository works too.
@@ -85,9 +85,13 @@ def _git(directory: Path, *arguments: str) -> bytes:
 
 def _read(path: Path) -> Source:
     if path.is_file():
-        contract = Contract.from_dict(_read_document(path), name=path.stem)
+        try:
+            data = path.read_bytes()
+        except OSError as unread:
+            raise InvalidSkillError(f"{path.name} cannot be read: {unread.strerror or unread}") from None
+        contract = Contract.from_dict(parse_document(data, path.name), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
-        return Source({contract.name: contract}, versions, {contract.name: str(path)}, is_file=True)
+        return Source({contract.name: contract}, versions, is_file=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
     skills = (
         [path] if _is_skill(path) else sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
@@ -103,25 +107,11 @@ def _read(path: Path) -> Source:
             version = contract.version or found.descriptor_version
             if version:
                 source.versions[name] = version
-            tool = name.partition("/")[2]
-            source.files[name] = str(directory / (f"contracts/{tool}.json" if tool else "contract.json"))
     return source
 
 
 def _is_skill(directory: Path) -> bool:
     return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
-
-
-def _read_document(path: Path) -> Any:
-    """Return the JSON value in the contract file at *path*, which may be YAML.
-
-    Raises:
-        InvalidSkillError: it cannot be read.
-    """
-    try:
-        return parse_document(path.read_bytes(), path.name)
-    except OSError as error:
-        raise InvalidSkillError(f"{path.name} cannot be read: {error.strerror or error}") from None
 
 
 def parse_document(data: bytes, name: str) -> Any:
@@ -137,7 +127,5 @@ def parse_document(data: bytes, name: str) -> Any:
         import yaml  # only for a contract that is written so
 
         return json.loads(json.dumps(yaml.safe_load(text), default=str))
-    except (ValueError, RecursionError) as error:
+    except Exception as error:  # yaml.YAMLError among them, which is not worth importing for a JSON file
         raise InvalidSkillError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}") from None
-    except Exception as error:  # yaml.YAMLError, which is not worth importing for a JSON file
-        raise InvalidSkillError(f"{name} is not valid YAML: {' '.join(str(error).split())[:200]}") from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, console, fail, json_option, notes, print_result
+from skillruntime.cli.output import EXIT_FAILED, console, json_option, notes, print_result
 from skillruntime.cli.roots import bundled_skills
 from skillruntime.errors import SkillNotFoundError, ToolNotAvailableError
 
@@ -67,10 +67,10 @@ SCENES = (
 @json_option
 def command(as_json: bool) -> None:
     """Watch malformed calls being repaired, migrated and refused: real skills and a real agent loop, offline."""
-    _require_libraries(as_json=as_json)
+    _require_libraries()
     directory = bundled_skills()
     if directory is None:
-        fail(SkillNotFoundError("The bundled skills are not installed with this package"), as_json=as_json)
+        raise SkillNotFoundError("The bundled skills are not installed with this package")
     from skillruntime.catalog import discover
     from skillruntime.tokens import count
 
@@ -79,8 +79,7 @@ def command(as_json: bool) -> None:
     out = console()
     if not as_json:
         out.rule("[bold]skillruntime demo[/]")
-        out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script:")
-        out.print("it makes the errors that real models make, on purpose.\n")
+        out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script.\n")
         out.print(f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the prompt: {', '.join(catalog)}")
         out.print(f"[bold]The question[/]: {QUESTION}")
     steps = []
@@ -135,13 +134,13 @@ def _outcome(scene: Scene, envelope: dict[str, Any]) -> str:
     return "repaired" if metadata.get("repairs") else "succeeded"
 
 
-def _require_libraries(*, as_json: bool) -> None:
+def _require_libraries() -> None:
     # All at once, in one command: installing one extra to learn of the next wastes a reader's patience.
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         extras = ",".join(_NEEDED[name] for name in missing)
         wrong = f"Not installed, and needed by the demo: {', '.join(missing)}"
-        fail(ToolNotAvailableError(wrong, suggested_action=f"pip install 'skillruntime[{extras}]'"), as_json=as_json)
+        raise ToolNotAvailableError(wrong, suggested_action=f"pip install 'skillruntime[{extras}]'")
 
 
 def _write_feed(workspace: Path) -> None:
@@ -180,7 +179,6 @@ def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
 def _draw_end(out: Console, as_expected: bool) -> None:
     if as_expected:
         out.print(f"\n[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} envelopes, no exception.")
-        out.print("The repairable calls were run. The other one was refused before it ran, with the change to make.")
     else:
         out.print("\n[bold red]The run did not go as expected[/]: see the step that is not as its title says.")
     out.print("\n[dim]Next:[/]")

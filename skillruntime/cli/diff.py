@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import to_github
 from skillruntime.cli.contract_source import Source, read_sources
-from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
+from skillruntime.cli.output import EXIT_FAILED, json_option, print_result, short
 from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
-from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +27,6 @@ class _Compared:
     """One contract on both sides."""
 
     name: str
-    file: str
     old_version: str | None
     new_version: str | None
     verdict: Verdict
@@ -66,9 +61,8 @@ class _Compared:
 @click.option(
     "--suggest", is_flag=True, help="Print a migration for the breaking changes, as far as one can be inferred."
 )
-@click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
 @json_option
-def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> None:
+def command(old: str, new: str, suggest: bool, as_json: bool) -> None:
     """Compare OLD with NEW: list the changes, the version part that each raises, and a value that proves it.
 
     OLD and NEW are contract files, skills, directories of skills, or git revisions (v1.0, or v1.0:skills/digest).
@@ -76,18 +70,12 @@ def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> N
     """
     try:
         compared = _compare(*read_sources(old, new), suggest=suggest)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     # Exit 1 means "the version is too low", not "something changed": a build may contain breaking changes on purpose.
     ok = all(each.ok for each in compared)
-    if github:
-        if annotations := [annotation for each in compared for annotation in _annotations(each)]:
-            click.echo(to_github(annotations))
-    else:
-        document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
-        print_result(document, lambda console: _draw(console, compared), as_json=as_json)
+    document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
+    print_result(document, lambda console: _draw(console, compared), as_json=as_json)
     sys.exit(0 if ok else EXIT_FAILED)
 
 
@@ -100,16 +88,15 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
     found = []
     for before, after in pairs:
         versions = (old.versions.get(before), new.versions.get(after))
-        file = new.files.get(after) or old.files.get(before, "")
         # A callable that is gone breaks its callers (MAJOR); a new one is an addition (MINOR).
         if before not in old.contracts or after not in new.contracts:
-            found.append(_Compared(after, file, *versions, _whole(before in old.contracts)))
+            found.append(_Compared(after, *versions, _whole(before in old.contracts)))
             continue
         left, right = old.contracts[before], new.contracts[after]
         verdict = compare(left, right)
         # Only breaking changes need a migration.
         suggestion = suggest_migration(left, right, verdict) if suggest and verdict.bump is Bump.MAJOR else None
-        found.append(_Compared(after, file, *versions, verdict, suggestion))
+        found.append(_Compared(after, *versions, verdict, suggestion))
     return found
 
 
@@ -132,9 +119,6 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             console.print(
                 f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: {escape(change.why)} [dim]({change.rule})[/]"
             )
-            # The two differ where convention is milder than logic: docs/versions.md, "Which part of the version rises".
-            if change.set_theory is not change.bump:
-                console.print(f"        [dim]by set theory {change.set_theory}[/]")
             if change.counterexample is not NO_COUNTEREXAMPLE:
                 console.print(f"        {_what_it_shows(change)}: {escape(short(change.counterexample, 200))}")
         if each.suggestion is not None:
@@ -158,18 +142,3 @@ def _advice(each: _Compared) -> str:
     if each.required is None:
         return "this change breaks callers; give the contract a version"
     return f"the version must be at least {each.required}, not {each.new_version or 'absent'}"
-
-
-def _annotations(each: _Compared) -> Iterator[Diagnostic]:
-    """Yield what GitHub shows as annotations of the file."""
-    for change in each.verdict.changes:
-        # A reviewer need not see a patch.
-        if change.bump < Bump.MINOR:
-            continue
-        severity = Severity.ERROR if not each.ok and change.bump is each.verdict.bump else Severity.ADVICE
-        text = f"{change.side} {change.path}: {change.why}."
-        if change.counterexample is not NO_COUNTEREXAMPLE:
-            text += f" Counterexample: {short(change.counterexample, 200)}"
-        yield Diagnostic(f"{each.name}: {change.bump} change", severity, each.file, text)
-    if not each.ok:
-        yield Diagnostic("Version too low", Severity.ERROR, each.file, _advice(each))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.cli.output import draw_diagnostics, json_option, print_result, to_json
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 @click.command("init")
-@click.argument("skill")
+@click.argument("skill", callback=short_enough)
 @click.option("--force", is_flag=True, help="Replace existing contract files.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @catalog_options
@@ -31,35 +31,26 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
     """
-    from skillruntime.catalog import derive_scripts
+    from skillruntime.catalog.derived_contracts import derive_scripts
     from skillruntime.contract import lint_contract
     from skillruntime.derive import draft_contracts
 
-    try:
-        found = _find(skill, directories, as_json=as_json)
-        derived = derive_scripts(
-            found.resources(), found.read_resource_bytes, instructions=found.body, skill=found.name
-        )
-        documents = draft_contracts(list(derived.values()), found.frontmatter)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    found = _find(skill, directories)
+    derived = derive_scripts(found.resources(), found.read_resource_bytes, instructions=found.body, skill=found.name)
+    documents = draft_contracts(list(derived.values()), found.frontmatter)
     if not documents:
+        message = f"No script and no frontmatter field of {found.name!r} declares parameters"
         hint = "Write contract.json by hand (docs/contract.md), or give a script an argument parser"
-        fail(
-            InvalidSkillError(
-                f"No script and no frontmatter field of {found.name!r} declares parameters", suggested_action=hint
-            ),
-            as_json=as_json,
-        )
+        raise InvalidSkillError(message, suggested_action=hint)
     # All or nothing: half of a skill's contracts replaced would be worse than none.
     there = [path for path in documents if os.path.lexists(found.directory / path)]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
-        fail(InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint), as_json=as_json)
+        raise InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint)
     # A derived contract is a first version: the linter says what its author should add.
     advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
     if not dry_run:
-        _write(found.directory, documents, as_json=as_json)
+        _write(found.directory, documents)
 
     def draw(console: Console) -> None:
         for path, document in documents.items():
@@ -72,7 +63,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     print_result(result, draw, as_json=as_json)
 
 
-def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
+def _find(skill: str, directories: tuple[str, ...]) -> Skill:
     from skillruntime.catalog import discover
 
     # A path is tried first: "init ." is what an author types inside the skill.
@@ -88,15 +79,15 @@ def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
     try:
         return others.activate(skill)
     except SkillNotFoundError as error:
-        fail(with_next_command(error, others, skill, "init"), as_json=as_json)
+        raise with_next_command(error, others, skill, "init") from None
 
 
-def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bool) -> None:
-    from skillruntime.catalog import write_inside
+def _write(directory: Path, documents: dict[str, dict[str, Any]]) -> None:
+    from skillruntime.catalog.file_opening import write_inside
 
     for path, document in documents.items():
         try:
             # Never through a link that lies there: the skill may be from an untrusted source.
             write_inside(str(directory), path, (to_json(document) + "\n").encode())
         except OSError as error:
-            fail(InvalidSkillError(f"{directory / path} cannot be written: {error.strerror}"), as_json=as_json)
+            raise InvalidSkillError(f"{directory / path} cannot be written: {error.strerror}") from None

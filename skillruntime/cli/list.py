@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows
-from skillruntime.cli.progress import with_progress
+from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.terminal_text import shown, without_controls
+from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -53,19 +52,11 @@ class Listed:
 
 @click.command("list")
 @click.argument("text", required=False)
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only skills with this tag; repeatable: any of them.")
-@click.option(
-    "--available/--unavailable", default=None, help="Only skills that are available here, or only those that are not."
-)
-@click.option("--sort", type=click.Choice(["name", "tokens"]), default="name", show_default=True)
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @catalog_options
 @json_option
 def command(
     text: str | None,
-    tags: tuple[str, ...],
-    available: bool | None,
-    sort: str,
     model: str,
     directories: tuple[str, ...],
     trust: bool,
@@ -82,23 +73,20 @@ def command(
     catalog = open_catalog(directories, trust=trust)
     # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
-    chosen = catalog.select(tags=tags) if tags else catalog
     skills = [
-        skill for skill in chosen.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
+        skill for skill in catalog.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
     ]
     plain = set(catalog)
     lines = [_listed(catalog, skill, model, plain) for skill in with_progress(skills, "reading skills")]
-    lines = [line for line in lines if available is None or available is not bool(line.unavailable)]
-    lines = _in_order(lines, sort)
 
     def draw(console: Console) -> None:
         if not catalog:
             output.echo(no_skills(directories), err=True)
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
-            output.echo(f"None of the {len(catalog):,} skills matches.", err=True)
+            output.echo(f"No skill matches ({len(catalog):,} searched).", err=True)
             # "skillruntime list DIRECTORY" is what ls has taught everyone to type.
-            if text and Path(text).is_dir():
+            if text and os.path.isdir(text):  # noqa: PTH112 - False for any text
                 output.echo(f"To list the skills in that directory: skillruntime list --skills {text}", err=True)
         elif not console.is_terminal:
             print_rows(map(_fields, lines))
@@ -116,7 +104,7 @@ def command(
 
 
 def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Collection[str]) -> Listed:
-    from skillruntime.catalog import STYLES
+    from skillruntime.catalog.rendering import STYLES
     from skillruntime.tokens import count
 
     # What the catalog leaves out costs nothing: hidden skills, and versions beside a newer one.
@@ -130,10 +118,6 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
 
 
-def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
-    return sorted(lines, key=lambda line: (-line.tokens if sort == "tokens" else 0, line.skill.name))
-
-
 def _fields(line: Listed) -> tuple[str, ...]:
     """Return the fields of one line: name, version, tokens, trust, description."""
     skill = line.skill
@@ -143,8 +127,7 @@ def _fields(line: Listed) -> tuple[str, ...]:
         described = f"for people only: {described}"
     if line.unavailable:
         described = f"unavailable: {'; '.join(line.unavailable)} {described}"
-    fields = (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
-    return tuple(without_controls(field) for field in fields)
+    return (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
 
 
 def _table(lines: list[Listed]) -> Table:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
+from skillruntime.catalog.file_opening import write_inside
+from skillruntime.catalog.lockfile import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
@@ -37,12 +37,10 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     if not check:
         try:
             document = lock_skills(catalog, _before(file), base=str(file.parent))
-            _write(file, to_json(document) + "\n")
-        except InvalidSkillError as error:
-            fail(error, as_json=as_json)
+            write_inside(str(file.parent), file.name, (to_json(document) + "\n").encode())
         except OSError as error:
             reason = f"{error.filename or file}: {error.strerror}" if error.strerror else str(error)
-            fail(InvalidSkillError(f"The skills cannot be locked: {reason}"), as_json=as_json)
+            raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
         number = len(catalog)
         text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
@@ -52,8 +50,6 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     except LockfileNotFoundError as error:
         # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
         fail(error, as_json=as_json, code=EXIT_USAGE)
-    except InvalidSkillError as error:
-        fail(error, as_json=as_json)
 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
@@ -79,14 +75,3 @@ def _before(file: Path) -> Any:
     except InvalidSkillError as error:
         action = "Move the file away, or choose another --file"
         raise InvalidSkillError(f"{error}; it is not overwritten", suggested_action=action) from None
-
-
-def _write(file: Path, text: str) -> None:
-    """Write the file at once, or leave it as it was."""
-    # A rename in one directory is atomic (POSIX rename); the process id keeps two runs apart.
-    scratch = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(file)
-    finally:
-        scratch.unlink(missing_ok=True)

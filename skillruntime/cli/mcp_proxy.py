@@ -7,9 +7,10 @@ import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
+
+from skillruntime.cli.remote_source import has_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,14 +147,11 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
 
         for title, counts in (("tool", found.tools), ("client", found.clients)):
             table = Table(title, *OUTCOMES, box=None)
-            for column in table.columns[1:]:
-                column.justify = "right"
             for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
                 table.add_row(escape(name), *(str(each[outcome] or "") for outcome in OUTCOMES))
             console.print(table)
             console.print()
         places = Table("tool", "argument", "rule or error", "calls", box=None)
-        places.columns[3].justify = "right"
         for (tool, path, rule), count in found.places.most_common(20):
             places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), str(count))
         console.print(places)
@@ -209,7 +207,7 @@ def _is_url(server: tuple[str, ...]) -> bool:
     if is_url and len(server) > 1:
         raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
     # No program's name has `://` in it: the scheme is misspelt.
-    if "://" in server[0] and not (is_url and _has_host(server[0])):
+    if "://" in server[0] and not (is_url and has_host(server[0])):
         raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
     return is_url
 
@@ -266,10 +264,3 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t -~]*", value):
         raise ValueError(f"{option} {name}: the name or the value has characters that a header cannot have")
     return name, value
-
-
-def _has_host(url: str) -> bool:
-    try:
-        return bool(urlsplit(url).hostname)
-    except ValueError:  # `http://[::1` has half an address
-        return False

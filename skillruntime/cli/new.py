@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import fail, json_option, print_result
+from skillruntime.cli.output import json_option, print_result
 from skillruntime.errors import InvalidSkillError
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
             file.write_text(text, encoding="utf-8")
     except FileExistsError:
         hint = f"Choose another name, or check what is there: skillruntime validate {shlex.quote(str(directory))}"
-        fail(InvalidSkillError(f"{directory} already exists", suggested_action=hint), as_json=as_json)
+        raise InvalidSkillError(f"{directory} already exists", suggested_action=hint) from None
     except OSError as error:
-        fail(InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}"), as_json=as_json)
+        raise InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}") from None
     following = _next_commands(kind, name, directory, parent)
 
     def draw(console: Console) -> None:
@@ -91,14 +91,13 @@ def _files_of(kind: str, name: str) -> dict[str, str]:
 
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:
-    test = ["python", "-m", "pytest", str(directory)]
-    commands = [["skillruntime", "validate", str(directory)], test]
-    # Quoted as a shell needs it: the directory may hold blanks.
-    where = ["--skills", str(parent)]
-    if kind == "script":
-        commands.append(["skillruntime", "call", name, "text=hello world", *where, "--trust"])
-    else:  # a function can be called only by the program that registers it
-        commands.append(["skillruntime", "show", name, *where])
+    place, where = shlex.quote(str(directory)), shlex.quote(str(parent))
     # A fresh environment has no pytest, which is not a dependency: this library runs skills without it.
     needs = "" if find_spec("pytest") else "python -m pip install pytest && "
-    return [(needs if each is test else "") + shlex.join(each) for each in commands]
+    # A function can be called only by the program that registers it.
+    use = f"call {name} 'text=hello world' --trust" if kind == "script" else f"show {name}"
+    return [
+        f"skillruntime validate {place}",
+        f"{needs}python -m pytest {place}",
+        f"skillruntime {use} --skills {where}",
+    ]

@@ -6,13 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from skillruntime.cli.terminal_text import ESCAPED_IN_JSON, without_controls
 from skillruntime.contract import SkillResponse
-from skillruntime.diagnostic import Diagnostic
+from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ErrorCode, SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "draw_response", "echo", "exit_code", "fail"),
-    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_json", "writable"),
+    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_github", "to_json"),
+    *("with_progress", "writable"),
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
@@ -32,6 +33,9 @@ _MAY_PASS = {
     *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
 }
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
+
+_Item = TypeVar("_Item")
+_FEW = 200  # skills that are read in less than a second
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -122,6 +126,20 @@ def console(*, stderr: bool = False) -> Console:
     return drawn
 
 
+def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
+    """Return *items*; while many of them are worked through, a bar on stderr shows how many are done."""
+    listed = list(items)
+    if len(listed) <= _FEW:
+        return listed
+    out = console(stderr=True)
+    # In a log a bar would be a thousand lines.
+    if not out.is_terminal:
+        return listed
+    from rich.progress import track
+
+    return track(listed, description, console=out, transient=True)
+
+
 def draw_response(console: Console, response: SkillResponse) -> None:
     """Draw an envelope: its status, the repairs, and each error with its suggested action."""
     from rich.markup import escape
@@ -184,3 +202,34 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         line = escape(visible_line(str(diagnostic).removeprefix(here)))  # it quotes what a contract says
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
+
+
+_GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
+
+
+def to_github(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return workflow commands that GitHub shows next to the lines of a pull request.
+
+    >>> to_github([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "100% wrong", 2, 7)])
+    '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
+    """
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
+    lines = []
+    for each in diagnostics:
+        places = {"file": each.path.removeprefix(here), "line": each.line, "col": each.column, "title": each.rule}
+        fields = [f"{key}={_escaped(value, _IN_FIELDS)}" for key, value in places.items() if value is not None]
+        message = f"{each.message}; {each.hint}" if each.hint else each.message
+        lines.append(f"::{_GITHUB[each.severity]} {','.join(fields)}::{_escaped(message, _IN_MESSAGES)}")
+    return writable("\n".join(lines))
+
+
+# actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes contain it.
+_IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_IN_FIELDS = {**_IN_MESSAGES, ":": "%3A", ",": "%2C"}
+
+
+def _escaped(value: object, codes: dict[str, str]) -> str:
+    text = str(value)
+    for character, code in codes.items():
+        text = text.replace(character, code)
+    return text

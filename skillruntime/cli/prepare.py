@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import fail, json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.output import json_option, print_result
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.cli.terminal_text import shown
-from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +19,7 @@ __all__ = ["command"]
 
 
 @click.command("prepare")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.option("--uv", default="uv", show_default=True, metavar="PROGRAM", help="The program uv.")
 @catalog_options
 @json_option
@@ -40,9 +40,7 @@ def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_js
         for script in scripts_with_packages(skill):
             prepared[script] = prepare_script(skill, script, uv=uv)
     except SkillNotFoundError as error:
-        fail(with_next_command(error, catalog, name, "prepare"), as_json=as_json)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+        raise with_next_command(error, catalog, name, "prepare") from None
 
     def draw(out: Console) -> None:
         for script, python in prepared.items():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import click
 
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli.output import echo, json_option, print_result
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 
-__all__ = ["STYLES", "command"]
-
-STYLES = ("compact", "xml", "markdown", "json", "reference")
-"""The forms of the catalog text, as `SkillCatalog.render` knows them."""
+__all__ = ["command"]
 
 # adapters.langchain.DEFAULT_CATALOG_TOKENS, which a test compares: importing the adapter takes half a second.
 _AGENTS_BUDGET = 4_000

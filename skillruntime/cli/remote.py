@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
 
@@ -13,17 +15,18 @@ import anyio
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.login import log_in
-from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, fail, json_option, print_result
+from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, json_option, print_result
 from skillruntime.cli.remote_source import read_descriptor, unreachable
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.contract import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.remote import Credentials, Execution, SkillDescriptor, WireResponse
+    from skillruntime.remote import Credentials, Execution, OAuth2Config, SkillDescriptor, Token, WireResponse
 
-__all__ = ["command", "invoke"]
+__all__ = ["command", "invoke", "log_in"]
+
+_PATIENCE = 300.0  # seconds for a person to find the window of the browser
 
 _url_option = click.option(
     "--url", default="http://127.0.0.1:8400", show_default=True, envvar="SKILLRUNTIME_URL", help="The server."
@@ -40,7 +43,7 @@ def command() -> None:
 
 
 @command.command("invoke")
-@click.argument("descriptor")
+@click.argument("descriptor", callback=short_enough)
 @click.argument("arguments", nargs=-1)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
 @click.option("--resume", metavar="EXECUTION", help="Follow an execution that was started before.")
@@ -62,18 +65,15 @@ def invoke(
 
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value.
     """
-    sent = read_arguments(arguments, as_json=as_json)
-    try:
-        # Before anything is sent: a request without the key would be refused as if the key were wrong.
-        if api_key_env is not None and not os.environ.get(api_key_env):
-            raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
-        described = read_descriptor(descriptor, api_key_env=api_key_env)
-        credentials = _credentials(described, login, api_key_env)
-        execution, response = anyio.run(
-            _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
-        )
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    sent = read_arguments(arguments)
+    # Before anything is sent: a request without the key would be refused as if the key were wrong.
+    if api_key_env is not None and not os.environ.get(api_key_env):
+        raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
+    described = read_descriptor(descriptor, api_key_env=api_key_env)
+    credentials = _credentials(described, login, api_key_env)
+    execution, response = anyio.run(
+        _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
+    )
     if not as_json:
         draw_response(console(stderr=True), response)
         click.echo(f"  execution {execution.execution_id}", err=True)
@@ -92,6 +92,44 @@ def _credentials(descriptor: SkillDescriptor, login: str | None, api_key_env: st
     if login is not None and descriptor.auth.oauth2 is not None:
         return ApiKey(log_in(descriptor.auth.oauth2, login).access)
     return ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
+
+
+def log_in(config: OAuth2Config, client_id: str) -> Token:
+    """Return a token that a person authorises in a browser (RFC 8252: the answer comes to a loopback port).
+
+    Raises:
+        RemoteError: access was refused, or not granted in time.
+    """
+    from skillruntime.remote import AddressGuard, AuthorizationCode, ErrorDocument, RemoteError, WireCode
+
+    visited: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        timeout = 10  # seconds: a connection that says nothing must not keep the browser's out
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"You can close this page and go back to the terminal.\n")
+            if self.path.startswith("/callback?"):
+                visited.append(self.path)
+
+        def log_message(self, *_: Any) -> None:
+            """Print nothing: the address holds the code."""
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        flow = AuthorizationCode.begin(config, client_id, f"http://127.0.0.1:{server.server_port}/callback")
+        click.echo(f"Open this address and allow the call:\n  {flow.address}", err=True)
+        deadline = time.monotonic() + _PATIENCE
+        while not visited and (left := deadline - time.monotonic()) > 0:
+            server.timeout = left
+            server.handle_request()
+    if not visited:
+        raise RemoteError(
+            ErrorDocument(WireCode.AUTH_REQUIRED, "Access was not granted in the browser within 5 minutes")
+        )
+    guard = AddressGuard(allow_all=True)  # whoever types an address means it
+    return anyio.run(lambda: flow.finish(visited[0], guard=guard))
 
 
 async def _invoke(
@@ -127,24 +165,19 @@ async def _invoke(
 
 
 def _progress_line(as_json: bool) -> Callable[[Execution], None]:
-    """Return what shows the progress of an execution: one line on stderr, drawn over itself, on a terminal alone."""
-    shows = not as_json and sys.stderr.isatty()
+    """Return what shows the progress of an execution: a line on stderr for each change, on a terminal alone."""
 
     def show(execution: Execution) -> None:
-        if not shows:
+        if as_json or not sys.stderr.isatty():
             return
-        far = ""
-        if execution.progress is not None:
-            total = f"/{execution.progress.total:g}" if execution.progress.total else ""
-            far = f" {execution.progress.done:g}{total} {execution.progress.message or ''}"
-        end = "\r\x1b[K" if execution.is_final else ""
-        click.echo(f"\r\x1b[K{execution.status}{far}{end}", err=True, nl=False)
+        far = execution.progress
+        click.echo(f"{execution.status} {far.done:g} {far.message or ''}" if far else execution.status, err=True)
 
     return show
 
 
 @command.command("describe")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.option("--base-url", default="http://127.0.0.1:8400", show_default=True, help="Where it will be served.")
 @click.option(
     "--access",
@@ -166,9 +199,7 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
         runtime = SkillRuntime(catalog)
         served = serve_catalog(runtime, base_url=base_url, names=[name], access=AccessPolicy(access))
     except SkillNotFoundError as error:
-        fail(with_next_command(error, catalog, name, "remote describe"), as_json=as_json)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+        raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
     _print(documents[0] if len(documents) == 1 else documents, as_json)
@@ -261,10 +292,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
     base = url.rstrip("/")
     # The protocol has no status for a cancellation; a client that knows the extension is sent one.
     headers = {"accept": "application/json", "skill-extensions": "cancelled"}
-    try:
-        variable = variable_for(base)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    variable = variable_for(base)
     if key := os.environ.get(variable):
         headers["x-api-key"] = key
     body = b""
@@ -275,7 +303,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         response = anyio.run(_send, WireRequest(method, f"{base}/executions{path}", headers, body))
         shown = parse_json(response.body)
     except UnreachableError as error:
-        fail(unreachable(base, error), as_json=as_json)
+        raise unreachable(base, error) from None
     except MessageError:  # a proxy's error page, or another service at this port
         _fail_on_other_server(base, f"{response.status} without JSON")
     if 200 <= response.status < 300 and isinstance(shown, dict):

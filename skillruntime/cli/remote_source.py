@@ -15,7 +15,7 @@ from skillruntime.errors import InvalidSkillError, SkillNotFoundError, ToolNotAv
 if TYPE_CHECKING:
     from skillruntime.remote import SkillDescriptor
 
-__all__ = ["address_of", "is_remote", "read_descriptor", "unreachable"]
+__all__ = ["address_of", "has_host", "is_remote", "read_descriptor", "unreachable"]
 
 
 _EXAMPLE = "Give the address of a skill's descriptor, such as https://HOST/skills/NAME"
@@ -44,7 +44,9 @@ def read_descriptor(source: str, *, api_key_env: str | None = None) -> SkillDesc
     from skillruntime.remote import SkillDescriptor
 
     if source.startswith(("http://", "https://")):
-        _require_host(source)
+        # "https://..." as an example shows it: trying again later would not help, so it must not exit with 3.
+        if not has_host(source):
+            raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
         return _fetched(source, api_key_env)
     try:
         document: Any = json.loads(Path(source).read_text("utf-8"))
@@ -68,14 +70,17 @@ def address_of(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _require_host(url: str) -> None:
-    # "https://..." as an example shows it: trying again later would not help, so it must not exit with 3.
+def has_host(url: str) -> bool:
+    """Whether *url* names a host.
+
+    >>> has_host("https://example.com/mcp"), has_host("https://..."), has_host("http://[::1")
+    (True, False, False)
+    """
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        host = ""
-    if not all(host.removesuffix(".").split(".")):
-        raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
+        return False
+    return all(host.removesuffix(".").split("."))
 
 
 def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +17,13 @@ from skillruntime.errors import InvalidSkillError, LockfileNotFoundError, SkillN
 if TYPE_CHECKING:
     from skillruntime.catalog import SkillCatalog
 
-__all__ = ["bundled_skills", "catalog_options", "no_skills", "open_catalog", "with_next_command"]
+__all__ = ["bundled_skills", "catalog_options", "no_skills", "open_catalog", "short_enough", "with_next_command"]
 
 PLACES = ("./skills", "./.agents/skills", "./.claude/skills", "~/.agents/skills", "~/.claude/skills")
 """Where agents keep skills, the project's own first."""
 
 _BUNDLED = "skillruntime.bundled"
-_INSTALLED, _FROZEN, _LOCKFILE = "skillruntime.installed", "skillruntime.frozen", "skillruntime.lockfile"
+_LONGEST_NAME = 2_000
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -46,36 +47,27 @@ def catalog_options(command: _Command) -> _Command:
         metavar="DIRECTORY",
         help=f"Where to look for skills; repeatable. Default: {', '.join(PLACES)}.",
     )
-    bundled = click.option(
-        "--bundled",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="Add the skills that come with skillruntime.",
-    )
-    frozen = click.option(
-        "--frozen",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="Only skills that the lockfile pins, with the files that it pins.",
-    )
-    lockfile = click.option(
+    bundled = _remembered("--bundled", "Add the skills that come with skillruntime.", is_flag=True)
+    installed = _remembered("--installed", "Add the skills in installed packages, never trusted.", is_flag=True)
+    frozen = _remembered("--frozen", "Only skills that the lockfile pins, with the files that it pins.", is_flag=True)
+    lockfile = _remembered(
         "--lockfile",
+        "The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
         type=click.Path(dir_okay=False),
-        expose_value=False,
-        callback=_remember,
-        help="The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
-    )
-    installed = click.option(
-        "--installed",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="Add the skills in installed packages; they are never trusted.",
     )
     trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without asking.")
     return directory(bundled(installed(trust(frozen(lockfile(command))))))
+
+
+def short_enough(context: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return *name*, that of a skill, a path or a URL, as it was typed.
+
+    Raises:
+        click.BadParameter: it is longer than any of them.
+    """
+    if len(name) > _LONGEST_NAME:
+        raise click.BadParameter(f"it has {len(name):,} characters; at most {_LONGEST_NAME:,} are allowed")
+    return name
 
 
 def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillCatalog:
@@ -84,28 +76,28 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     Raises:
         click.UsageError: a directory that was given does not exist, or the lockfile of ``--frozen`` cannot be used.
     """
-    from skillruntime.catalog import LOCK_FILE, Root, discover
+    from skillruntime.catalog import Root, discover
+    from skillruntime.catalog.lockfile import LOCK_FILE
 
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be missing.
-        if not Path(directory).expanduser().is_dir():
-            raise click.UsageError(f"There is no directory {directory!r}. --skills takes a directory of skills.")
+        if not os.path.isdir(os.path.expanduser(directory)):  # noqa: PTH111, PTH112 - False for any text
+            raise click.UsageError(f"There is no directory {directory[:200]!r}. --skills takes a directory of skills.")
     places = [Path(place).expanduser() for place in directories or PLACES]
     bundled = bundled_skills()
-    roots = [
+    roots = []
+    for place in filter(Path.is_dir, places):
         # In a checkout ./skills is the bundled directory: whichever way it is found, it is trusted.
-        Root(str(bundled), True, "bundled") if _is_same(place, bundled) else Root(str(place), trust, "")
-        for place in places
-        if place.is_dir()
-    ]
+        is_bundled = bundled is not None and place.resolve() == bundled.resolve()
+        roots.append(Root(str(bundled), True, "bundled") if is_bundled else Root(str(place), trust, ""))
     context = click.get_current_context(silent=True)
     meta = context.meta if context is not None else {}
     if meta.get(_BUNDLED) and bundled is not None and not any(root.scope == "bundled" for root in roots):
         roots.append(Root(str(bundled), True, "bundled"))
     # A lockfile that is named is used: the skills would otherwise look verified without being so.
-    lockfile = meta.get(_LOCKFILE) or (LOCK_FILE if meta.get(_FROZEN) else None)
+    lockfile = meta.get("skillruntime.lockfile") or (LOCK_FILE if meta.get("skillruntime.frozen") else None)
     try:
-        return discover(*roots, installed=meta.get(_INSTALLED, False), frozen=lockfile)
+        return discover(*roots, installed=meta.get("skillruntime.installed", False), frozen=lockfile)
     except (LockfileNotFoundError, InvalidSkillError) as error:
         raise click.UsageError(f"{error}. {error.suggested_action or ''}".strip()) from None
 
@@ -151,10 +143,10 @@ def _typed(*words: str) -> str:
     return shlex.join(["skillruntime", *words, *options])
 
 
-def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    # Kept in the context, so that the commands need not pass it on: only open_catalog reads it.
-    context.meta[f"skillruntime.{parameter.name}"] = value
+def _remembered(name: str, text: str, **settings: Any) -> Callable[[_Command], _Command]:
+    """Return an option whose value is kept in the context: the commands need not pass it on to `open_catalog`."""
 
+    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        context.meta[f"skillruntime.{parameter.name}"] = value
 
-def _is_same(place: Path, other: Path | None) -> bool:
-    return other is not None and place.resolve() == other.resolve()
+    return click.option(name, help=text, expose_value=False, callback=remember, **settings)

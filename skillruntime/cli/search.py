@@ -38,8 +38,12 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
     def draw(console: Console) -> None:
         from rich.table import Table
 
-        if not hits:
-            _say_nothing_found(len(catalog), directories)
+        # On stderr: a pipe that counts lines counts results.
+        if not catalog:
+            click.echo(no_skills(directories), err=True)
+        elif not hits:
+            text = f"No skill matches ({len(catalog):,} searched); try other words, or run: skillruntime list"
+            click.echo(text, err=True)
         elif not console.is_terminal:
             print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
         else:
@@ -54,11 +58,3 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
 
     listed = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
     print_result({"query": words, "skills": listed}, draw, as_json=as_json)
-
-
-def _say_nothing_found(skills: int, directories: tuple[str, ...]) -> None:
-    # On stderr: a pipe that counts lines counts results.
-    if not skills:
-        click.echo(no_skills(directories), err=True)
-    else:
-        click.echo(f"No skill matches ({skills:,} searched); try other words, or run: skillruntime list", err=True)

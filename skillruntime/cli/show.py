@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import console, draw_diagnostics, echo, fail, json_option, print_result, print_rows, short
+from skillruntime.cli.output import console, draw_diagnostics, echo, json_option, print_result, print_rows, short
 from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.contract.references import referenced
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 
 @click.command("show")
-@click.argument("name")
+@click.argument("name", callback=short_enough)
 @click.option("--body", is_flag=True, help="Print only the instructions, as a model reads them.")
 @catalog_options
 @json_option
@@ -47,9 +47,7 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         unavailable = catalog.unmet(skill_name)
         missing = _missing(catalog, contracts)
     except SkillNotFoundError as error:
-        fail(with_next_command(error, catalog, name, "show"), as_json=as_json)
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+        raise with_next_command(error, catalog, name, "show") from None
     if body and not as_json:
         echo(skill.body)
         return
@@ -71,11 +69,8 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
 
 
 def _show_remote(source: str, *, as_json: bool) -> None:
-    try:
-        descriptor = read_descriptor(source)
-        contract = descriptor.to_contract()
-    except SkillRuntimeError as error:
-        fail(error, as_json=as_json)
+    descriptor = read_descriptor(source)
+    contract = descriptor.to_contract()
     # The keys of a local skill's document, so that a script reads either.
     document = {
         "name": descriptor.id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -26,13 +25,9 @@ class _Filtered:
     inner: ConsoleRenderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        return _filtered(console.render(self.inner, options))
-
-
-def _filtered(segments: Iterable[Segment]) -> Iterable[Segment]:
-    for segment in segments:
-        # A segment with control codes is rich's own: it moves the cursor of the progress bar.
-        if segment.control or not CONTROLS.search(segment.text):
-            yield segment
-        else:
-            yield Segment(without_controls(segment.text), segment.style)
+        for segment in console.render(self.inner, options):
+            # A segment with control codes is rich's own: it moves the cursor of the progress bar.
+            if segment.control or not CONTROLS.search(segment.text):
+                yield segment
+            else:
+                yield Segment(without_controls(segment.text), segment.style)

@@ -11,12 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from skillruntime.catalog import discover
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import output
-from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows
-from skillruntime.cli.progress import with_progress
-from skillruntime.cli.prompt import STYLES
+from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.terminal_text import shown
-from skillruntime.tokens import Advice, SkillCost, TokenReport, measure
+from skillruntime.tokens import SkillCost, TokenReport, measure
 
 __all__ = ["command"]
 
@@ -98,16 +97,9 @@ def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCos
     table.add_column("skill", footer=f"{total:,} skill{'s' * (total != 1)}", overflow="ellipsis", min_width=18)
     for title, tier in (("entry", "metadata"), ("body", "body"), ("files", "resource"), ("tools", "schema")):
         table.add_column(title, justify="right", footer=f"{report.total(tier):,}", no_wrap=True)
-    table.add_column("largest section", overflow="ellipsis", max_width=32, no_wrap=True)
     for skill in skills:
-        table.add_row(
-            shown(skill.name),
-            f"{skill.metadata:,}",
-            f"{skill.body:,}",
-            f"{skill.resource:,}",
-            f"{skill.schema:,}",
-            shown(_largest(skill)),
-        )
+        tokens = (skill.metadata, skill.body, skill.resource, skill.schema)
+        table.add_row(shown(skill.name), *(f"{number:,}" for number in tokens))
     console.print(table)
     if len(skills) < total:
         console.print(f"... and {total - len(skills):,} more (--all)", style="dim")
@@ -134,15 +126,8 @@ def _show_sums(report: TokenReport, console: Console) -> None:
         console.print(f"not read: {name}: {reason}", style="yellow", markup=False)
 
 
-def _largest(skill: SkillCost) -> str:
-    if not skill.sections or not skill.body:
-        return ""
-    section = skill.sections[0]  # measure() sorts them, the largest first
-    return f"{section.tokens / skill.body:4.0%} {section.title}"
-
-
 def _show_advice(report: TokenReport, console: Console, everything: bool) -> None:
-    advice: list[Advice] = report.advice
+    advice = report.advice
     console.print()
     if not advice:
         console.print("No savings found.")

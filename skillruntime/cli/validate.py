@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.contract_findings import CHECKED, contract_findings
-from skillruntime.cli.output import EXIT_FAILED, console, draw_diagnostics, fail, json_option, print_result, writable
-from skillruntime.cli.progress import with_progress
+from skillruntime.cli import output
+from skillruntime.cli.contract_source import parse_document
+from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, json_option, print_result, to_github, with_progress
 from skillruntime.cli.terminal_text import without_controls
+from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog import Skill, Validation
+    from skillruntime.catalog import Skill
+    from skillruntime.catalog.validation import Validation
 
-__all__ = ["command"]
+__all__ = ["command", "contract_findings"]
+
+# The rules of `check_document`: an error of one of them explains why a contract cannot be used.
+_CHECKED = frozenset(
+    {
+        *("contract-value", "contract-misplaced", "contract-unknown"),
+        *("contract-schema", "contract-impossible", "contract-migration"),
+    }
+)
+_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 @click.command("validate")
 @click.argument("paths", nargs=-1, metavar="PATH...", required=True)
 @click.option("--fix", "fixing", is_flag=True, help="Fix mechanical problems first, by rewriting the SKILL.md.")
-@click.option("--github", "report", flag_value="github", help="Print annotations for GitHub's workflows.")
-@click.option("--sarif", "report", flag_value="sarif", help="Print a SARIF 2.1.0 log for code scanners.")
+@click.option("--github", is_flag=True, help="Print annotations for GitHub's workflows.")
 @json_option
-def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: bool) -> None:
+def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
     Exits with 1 if there is an error; warnings and advice do not fail.
     """
     # click has no exclusive options; without this the last form would win silently.
-    if report and as_json:
-        raise click.UsageError("use only one of --json, --github and --sarif")
+    if github and as_json:
+        raise click.UsageError("use only one of --json and --github")
     validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
@@ -51,22 +63,22 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
         for finding in (*validation.diagnostics, *_more(validation))
     ]
     # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
-    checked = {finding.path for finding in findings if finding.rule in CHECKED and finding.severity is Severity.ERROR}
+    checked = {finding.path for finding in findings if finding.rule in _CHECKED and finding.severity is Severity.ERROR}
     findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
-    number = sum(not _is_missing(validation) for validation in validations)
+    number = len(validations) - sum(finding.rule == "skill-missing" for finding in findings)
 
     def draw(out: Console) -> None:
-        draw_diagnostics(out, map(_without_controls, findings))
+        draw_diagnostics(out, findings)
         others = len(findings) - errors
         counts = ((number, "skill"), (errors, "error"), (others, "other finding"))
         counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
         out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]")
 
-    if report:
-        click.echo(writable(_report(report, findings)))
+    if github:
+        click.echo(to_github(findings))
     else:
         document = {
             "valid": not errors,
@@ -82,18 +94,15 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.catalog import validate
     from skillruntime.tokens import count
 
-    def progress(files: list[str]) -> Iterator[str]:
-        yield from with_progress(files, "reading skills")
-
-    found = [
-        each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
-    ]
+    found: list[Validation] = []
+    for path in paths:
+        found += validate(
+            path,
+            count=lambda text: count(text).tokens,
+            progress=lambda files: with_progress(files, "reading skills"),
+        )
     # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())
-
-
-def _is_missing(validation: Validation) -> bool:
-    return any(each.rule == "skill-missing" for each in validation.diagnostics)
 
 
 def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
@@ -108,19 +117,18 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
         try:
             done = fix_skill(validation.path)
         except OSError as error:
-            reason = f"{validation.path} cannot be fixed: {error.strerror or error}"
-            fail(InvalidSkillError(reason), as_json=as_json)
+            raise InvalidSkillError(f"{validation.path} cannot be fixed: {error.strerror or error}") from None
         if done:
             fixed.append({"path": validation.path, "done": list(done)})
             if not as_json:
                 line = without_controls(f"fixed {validation.path}: {'; '.join(done)}")
-                console(stderr=True).print(line, style="green", markup=False)
+                output.console(stderr=True).print(line, style="green", markup=False)
     return fixed
 
 
 def _more(validation: Validation) -> list[Diagnostic]:
     """Return the findings that need an activated skill: versions that disagree, and migrations that fail when tried."""
-    from skillruntime.catalog import SkillMetadata, read_skill
+    from skillruntime.catalog.skill import SkillMetadata, read_skill
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
     if not os.path.isfile(validation.path):  # noqa: PTH113
@@ -133,6 +141,46 @@ def _more(validation: Validation) -> list[Diagnostic]:
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
     disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
     return disagreements + contract_findings(skill) + _migrations(skill) + _documented_calls(skill)
+
+
+def contract_findings(skill: Skill) -> list[Diagnostic]:
+    """Return the findings of every contract file of *skill*, those of one file together."""
+    found: list[Diagnostic] = []
+    for name in _files(skill.directory):
+        try:
+            # Through the skill: it follows no link out of its directory, and bounds what it reads.
+            document = parse_document(skill.read_resource_bytes(name), name)
+        except SkillRuntimeError:
+            continue  # catalog.validate has reported a file that cannot be read
+        # As catalog.validate writes the paths, so that the findings of one file can be compared.
+        path = str(skill.directory / name)
+        faults = [*check_document(document, path=path), *_script(document, skill, path)]
+        found += faults
+        # Advice on a contract that does not work would bury the errors.
+        if isinstance(document, dict) and not any(each.severity is Severity.ERROR for each in faults):
+            found += lint_contract(document, path=path)
+    return found
+
+
+def _files(directory: Path) -> list[str]:
+    own = [f"contract{suffix}" for suffix in _SUFFIXES if (directory / f"contract{suffix}").is_file()]
+    tools = directory / "contracts"
+    is_own = tools.is_dir() and not tools.is_symlink()
+    several = sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES) if is_own else []
+    # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
+    return [*own[:1], *(f"contracts/{name}" for name in several)]
+
+
+def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
+    run = document.get("run") if isinstance(document, dict) else None
+    script = run.get("script") if isinstance(run, dict) else None
+    files = [each.path for each in skill.resources()]
+    if not isinstance(script, str) or not script or posixpath.normpath(script) in files:
+        return []
+    there = [each for each in files if each.startswith("scripts/")]
+    message = f"/run/script: there is no file {script[:120]!r} in the skill"
+    hint = f"the files in scripts/ are {', '.join(there[:8])}" if there else "the skill has no scripts/"
+    return [Diagnostic("contract-script", Severity.ERROR, path, message, hint=hint)]
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
@@ -156,7 +204,7 @@ def _documented_calls(skill: Skill) -> list[Diagnostic]:
     resources = skill.resources()
     if not any(each.path.endswith((".py", ".sh", ".bash", ".js", ".mjs", ".cjs")) for each in resources):
         return []
-    from skillruntime.catalog import documented_call_diagnostics  # the readers of scripts
+    from skillruntime.catalog.derived_contracts import documented_call_diagnostics  # the readers of scripts
 
     path = skill.metadata.path
     # Lines count from the start of the file, so the frontmatter is read too.
@@ -164,19 +212,3 @@ def _documented_calls(skill: Skill) -> list[Diagnostic]:
     return documented_call_diagnostics(
         markdown, resources, skill.read_resource_bytes, path=path, skill=skill.directory.name
     )
-
-
-def _report(form: str, findings: Sequence[Diagnostic]) -> str:
-    """Return *findings* as a GitHub or SARIF report, their paths relative to the current directory."""
-    from skillruntime._version import __version__
-    from skillruntime.catalog import to_github, to_sarif
-
-    here = os.getcwd()  # noqa: PTH109
-    return to_github(findings, here) if form == "github" else to_sarif(findings, here, version=__version__)
-
-
-def _without_controls(finding: Diagnostic) -> Diagnostic:
-    from dataclasses import replace
-
-    path, message, hint = map(without_controls, (finding.path, finding.message, finding.hint or ""))
-    return replace(finding, path=path, message=message, hint=hint)

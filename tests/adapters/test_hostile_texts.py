@@ -16,7 +16,8 @@ from click.testing import CliRunner
 
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.catalog import STYLES, discover
+from skillruntime.catalog import discover
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group
 from skillruntime.runtime.runtime import SkillRuntime
 

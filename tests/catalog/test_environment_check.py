@@ -8,7 +8,6 @@ import pytest
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.environment_check import Surroundings, unmet, unmet_of
-from skillruntime.catalog.scopes import standard_roots
 from skillruntime.errors import SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 
@@ -19,52 +18,6 @@ HERE = Surroundings(
     platform="linux",
     runtime="1.4.0",
 )
-
-
-def test_roots_are_those_of_the_project_then_of_the_user(tmp_path: Path) -> None:
-    """Nearest first, up to the repository; the project's skills count before the user's of the same name."""
-    home, repository = tmp_path / "home", tmp_path / "home" / "code" / "repository"
-    inner = repository / "packages" / "app"
-    for directory in (
-        repository / ".git",
-        inner / ".claude/skills",
-        repository / ".agents/skills",
-        home / ".agents/skills",
-    ):
-        directory.mkdir(parents=True)
-    (home / "code" / ".claude" / "skills").mkdir(parents=True)
-
-    roots = standard_roots(inner, extra=[tmp_path / "more"], home=home, trust_user=True)
-
-    assert [(root.path.removeprefix(str(tmp_path)), root.scope, root.trusted) for root in roots] == [
-        ("/more", "extra", False),
-        ("/home/code/repository/packages/app/.claude/skills", "project", False),
-        ("/home/code/repository/.agents/skills", "project", False),
-        ("/home/.agents/skills", "user", True),
-    ]
-
-
-def test_a_project_is_admitted_or_left_out(tmp_path: Path) -> None:
-    """The host is asked once, for the repository."""
-    repository = tmp_path / "repository"
-    for name in (".git", ".agents/skills", ".claude/skills"):
-        (repository / name).mkdir(parents=True)
-    asked: list[str] = []
-
-    roots = standard_roots(repository, home=tmp_path / "home", admit=lambda path: bool(asked.append(path)))
-
-    assert roots == []
-    assert asked == [str(repository)]
-
-
-def test_outside_a_repository_only_the_directory_itself_is_searched(tmp_path: Path) -> None:
-    """Directories above it are not part of the project."""
-    for name in (".agents/skills", "below/.agents/skills"):
-        (tmp_path / name).mkdir(parents=True)
-
-    roots = standard_roots(tmp_path / "below", home=tmp_path / "home")
-
-    assert [root.path for root in roots] == [str(tmp_path / "below" / ".agents/skills")]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_the_search_for_comments_is_quick(text: str) -> None:
 
 
 def test_the_words_of_an_untrusted_contract_are_short(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """One skill cannot fill every request: its texts are cut, with a finding; those of a trusted skill are not."""
+    """One skill cannot fill every request: its texts are cut; those of a trusted skill are not."""
     words = "word " * 50_000
     schema = {"type": "object", "properties": {"a": {"type": "string", "description": words, "examples": [words]}}}
     document = {"version": "1.0.0", "description": words, "input": schema}
@@ -99,7 +99,6 @@ def test_the_words_of_an_untrusted_contract_are_short(tmp_path: Path, write_skil
 
     assert len(skill.contracts["long"].description) == 1024
     assert len(json.dumps(skill.contracts["long"].to_dict())) < 4_000
-    assert [each.rule for each in skill.diagnostics] == ["contract-text-long"]
     assert trusted.contracts["long"].description == words
 
 

@@ -224,11 +224,8 @@ def test_every_single_flipped_byte_is_harmless(tmp_path: Path, write_skill: Writ
         assert dict(discover(tmp_path / "skills")) == expected
 
 
-def test_the_index_can_be_disabled_or_moved(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_can_be_disabled(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the environment, by the argument; a directory that is not writable is not an error."""
-    discover(skills, index_file=tmp_path / "own.index")
-    assert (tmp_path / "own.index").exists()
-
     discover(skills, use_index=False)
     assert not Path(index_path() or "").exists()
 
@@ -239,18 +236,14 @@ def test_the_index_can_be_disabled_or_moved(skills: Path, tmp_path: Path, monkey
     assert len(discover(skills)) == 3
 
 
-def test_an_index_never_replaces_another_file(skills: Path, tmp_path: Path) -> None:
-    """A file of the user at the place of the index is an error and stays; a device or a FIFO is not written."""
-    notes = tmp_path / "notes.txt"
-    notes.write_text("my notes")
-    with pytest.raises(ValueError, match=r"notes\.txt is not an index of skills, and is not overwritten"):
-        discover(skills, index_file=notes)
-    assert notes.read_text() == "my notes"
+def test_an_index_replaces_no_device(skills: Path) -> None:
+    """A FIFO at the place of the index is neither read nor written."""
+    path = Path(index_path() or "")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
 
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    assert len(discover(skills, index_file=fifo)) == 3
-    assert fifo.is_fifo()
+    assert len(discover(skills)) == 3
+    assert path.is_fifo()
 
 
 def test_trust_is_never_read_from_the_index(skills: Path) -> None:
@@ -343,30 +336,30 @@ def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(tmp_path: Pat
 
 def test_a_skill_that_hides_a_reused_one_is_seen(tmp_path: Path, write_skill: WriteSkill) -> None:
     """A new SKILL.md beside a skill.md takes its place, although both trees have the same number of skills."""
-    root, index = tmp_path / "skills", tmp_path / "index"
+    root = tmp_path / "skills"
     write_skill("old", "The old one.")
     (root / "old" / "SKILL.md").rename(root / "old" / "skill.md")
     if (root / "old" / "SKILL.md").exists():
         pytest.skip("this file system does not distinguish case")
     os.utime(root / "old" / "skill.md", (1_700_000_000.5, 1_700_000_000.5))
     grow_old(root)
-    assert list(discover(root, index_file=index)) == ["old"]
+    assert list(discover(root)) == ["old"]
     write_skill("new", "The new one.", at="old")
-    assert list(discover(root, index_file=index)) == ["new"]
-    assert discover(root, index_file=index)["new"].description == "The new one."
+    assert list(discover(root)) == ["new"]
+    assert discover(root)["new"].description == "The new one."
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="symbolic links are those of Unix")
 def test_an_edited_skill_keeps_the_note_on_its_linked_directory(tmp_path: Path, write_skill: WriteSkill) -> None:
     """Warm and cold starts have the same diagnostics after the target of a link was edited."""
-    root, index = tmp_path / "linked", tmp_path / "index"
+    root = tmp_path / "linked"
     root.mkdir()
     (root / "pdf").symlink_to(write_skill("pdf", "Reads PDFs."))
     age(tmp_path / "skills")
     grow_old(root)
-    discover(root, index_file=index)
+    discover(root)
     write_skill("pdf", "Writes PDFs.")
-    warm, cold = discover(root, index_file=index), discover(root, use_index=False)
+    warm, cold = discover(root), discover(root, use_index=False)
     assert warm["pdf"].description == "Writes PDFs."
     assert [each.rule for each in warm.diagnostics] == ["directory-link"]
     assert warm.diagnostics == cold.diagnostics

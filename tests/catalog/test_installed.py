@@ -37,7 +37,9 @@ def site(tmp_path: Path) -> Path:
 
 
 def roots(site: Path) -> list[Root]:
-    return installed_roots(environment=site.parents[2])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.path", [str(site)])
+        return installed_roots()
 
 
 def test_installed_skills_are_found_with_the_version_of_their_distribution(site: Path) -> None:
@@ -131,12 +133,6 @@ def test_the_same_file_in_two_places_is_one_skill(site: Path, tmp_path: Path) ->
     assert list(catalog) == ["fastapi"]
     assert catalog.shadowed == {}
     assert catalog.diagnostics == ()
-
-
-def test_an_environment_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    """A mistyped path must not look like an environment without skills."""
-    with pytest.raises(FileNotFoundError, match="no virtual environment"):
-        installed_roots(environment=tmp_path / "absent")
 
 
 def test_a_mistyped_package_is_an_error_with_the_close_names(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,38 +258,17 @@ def test_a_script_of_a_package_that_was_changed_is_not_a_tool(site: Path) -> Non
     assert list(discover(*roots(site), use_index=False).activate("typer").contracts) == []
 
 
-@pytest.mark.parametrize(
-    "form", ["mark", "backslash", "relative", "absolute", "quoted", "sha512", "padded", "capitals"]
-)
-def test_a_record_is_read_in_every_form_that_is_specified(site: Path, form: str) -> None:
-    """Recording installed projects: absolute paths, either separator on Windows; PEP 427: sha256 or better."""
+@pytest.mark.parametrize("form", ["quoted", "sha512", "padded"])
+def test_a_record_is_read_in_every_form_that_installers_write(site: Path, form: str) -> None:
+    """Quoted fields, a digest better than SHA-256 (PEP 427), and one that is padded."""
     path = install(site, "typer", "1.0", "typer")
     line = recorded(site, path)
     where, digest, size = line.split(",")
     forms = {
-        "mark": f"\ufeff{line}",
-        "backslash": line.replace("/", "\\"),
-        "relative": f"./{line}",
-        "absolute": f"{site}/{line}",
         "quoted": f'"{where}","{digest}","{size}"\r\n',
         "sha512": recorded(site, path, "sha512"),
         "padded": f"{where},{digest}=,{size}",
-        "capitals": line.replace("sha256", "SHA256"),
     }
     (site / "typer-1.0.dist-info" / "RECORD").write_text(forms[form], encoding="utf-8")
 
     assert list(discover(*roots(site), use_index=False)) == ["typer"]
-
-
-def test_a_directory_without_packages_is_not_an_environment(tmp_path: Path) -> None:
-    """An empty result would look like an environment without skills."""
-    with pytest.raises(FileNotFoundError, match="is not a virtual environment: it has no site-packages"):
-        installed_roots(environment=tmp_path)
-
-
-@pytest.mark.parametrize("place", ["lib/pypy3.11/site-packages", "lib64/python3.13t/site-packages"])
-def test_the_environments_of_other_pythons_are_searched(tmp_path: Path, place: str) -> None:
-    """Whatever Python they have: nothing in them is imported."""
-    install(tmp_path / place, "typer", "1.0", "typer")
-
-    assert [root.scope for root in installed_roots(environment=tmp_path)] == ["typer"]

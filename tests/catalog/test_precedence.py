@@ -126,7 +126,6 @@ def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> 
     assert set(collisions) == {str(tmp_path / name / "digest/SKILL.md") for name in ("three", "four")}
     assert str(tmp_path / "one/digest/SKILL.md") in collisions[str(tmp_path / "three/digest/SKILL.md")]
     assert catalog.activate("digest@^1").metadata.path == str(tmp_path / "one/digest/SKILL.md")
-    assert catalog.activate("three:digest@^1").metadata.path == str(tmp_path / "three/digest/SKILL.md")
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, "2.0.0"), ("1.0.0", None), (None, None), ("what?", "1.0.0")])
@@ -239,6 +238,24 @@ def test_a_view_can_pin_an_old_version(tmp_path: Path, write: Write) -> None:
     assert "From skills/middle." in held.to_prompt()
     write("skills/newer", "1.7.0")
     assert held.refresh()["digest"].version == "1.7.0"
+
+
+def test_a_view_of_a_name_has_all_its_versions(tmp_path: Path, write: Write) -> None:
+    """What is selected or left out by its plain name is so in every version; a predicate is asked about each."""
+    for name, version in (("digest", "2.0.0"), ("middle", "1.5.0"), ("old", "1.2.0")):
+        write(f"skills/{name}", version)
+    write("skills/other", name="other")
+    catalog = discover(tmp_path / "skills")
+
+    selected = catalog.select("digest")
+    pinned = catalog.select(where=lambda skill: skill.version != "1.5.0")
+
+    assert list(selected.every_version()) == ["digest", "digest@1.2.0", "digest@1.5.0"]
+    assert selected.activate("digest@^1").version == "1.5.0"
+    assert list(catalog.select(exclude="digest").every_version()) == ["other"]
+    assert [each.version for each in pinned.versions("digest")] == ["2.0.0", "1.2.0"]
+    with pytest.raises(SkillNotFoundError):
+        pinned.activate("digest@1.5.0")
 
 
 def test_a_skill_that_is_called_like_a_version_keeps_its_name(tmp_path: Path, write: Write) -> None:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.catalog import discover
-from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, decode_text, list_resources, read_bytes, unclean_path
+from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, decode_text, list_resources, read_bytes
 from skillruntime.errors import ResourceNotFoundError
 
 
@@ -131,28 +130,3 @@ def test_a_fifo_or_a_device_is_not_read(skill: str) -> None:
         with pytest.raises(ResourceNotFoundError):
             read_text(skill, path)
         assert path not in [each.path for each in list_resources(skill)]
-
-
-@pytest.mark.parametrize("written", ["notes\u00a02026.md", "\u202enotes 2026.md", "notes  2026.md"])
-def test_a_name_as_it_is_shown_reaches_the_file(tmp_path: Path, written: str) -> None:
-    """A model repeats the name that it read, from which hidden characters and unusual spaces are gone."""
-    root = tmp_path / "pdf"
-    (root / "references").mkdir(parents=True)
-    (root / "SKILL.md").write_text("---\nname: pdf\ndescription: Reads PDF\n---\n")
-    (root / "references" / written).write_text("found")
-    skill = discover(tmp_path).activate("pdf")
-
-    assert skill.read_resource("./references/notes 2026.md") == "found"
-
-
-def test_a_name_that_two_files_share_as_shown_reaches_neither(tmp_path: Path) -> None:
-    """A guess could be the wrong file; the exact name still reaches its own."""
-    (tmp_path / "a\u00a0b.md").write_text("first")
-    (tmp_path / "a\u2003b.md").write_text("second")
-    (tmp_path / "\u200b.md").write_text("third")
-
-    assert unclean_path(str(tmp_path), "a b.md") is None
-    assert unclean_path(str(tmp_path), "a\u00a0b.md") is None
-    assert unclean_path(str(tmp_path), "../a b.md") is None
-    assert unclean_path(str(tmp_path), "") is None
-    assert read_text(str(tmp_path), "a\u2003b.md") == "second"

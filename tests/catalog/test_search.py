@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.search import Hit, SearchIndex
+from skillruntime.catalog.search import SearchIndex
 from skillruntime.catalog.search_words import parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 from tests.catalog.conftest import WriteSkill
@@ -170,34 +169,6 @@ def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
         assert found[0] == f"s{count - 1:04}" or count > 50
 
 
-def test_a_host_can_rank_by_itself(index: SearchIndex) -> None:
-    """It is given the best hits, and says their order and which remain; it cannot add a skill."""
-
-    def shortest_first(query: str, hits: Sequence[Hit]) -> list[Hit]:
-        assert query == "documents from pdf files"
-        return [Hit("secret", "not a candidate", 9.0), *sorted(hits, key=lambda hit: len(hit.description))[:2]]
-
-    assert [hit.name for hit in index.search("documents from pdf files", rank=shortest_first)] == [
-        "wen-dang",
-        "fastapi-router",
-    ]
-    assert index.search("zebra", rank=shortest_first) == []
-
-
-def test_a_catalog_keeps_the_rank_of_its_host(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """In its views and after a refresh; the catalog it was made from stays as it is."""
-    for name in ("alpha", "beta", "gamma"):
-        write_skill(name, description="The same words.")
-    plain = discover(tmp_path / "skills")
-    ranked = plain.with_rank(lambda query, hits: reversed(hits))
-    write_skill("delta", description="The same words.")
-
-    assert [hit.name for hit in plain.search("same")] == ["alpha", "beta", "gamma"]
-    assert [hit.name for hit in ranked.search("same")] == ["gamma", "beta", "alpha"]
-    assert [hit.name for hit in ranked.select(exclude=["beta"]).search("same")] == ["gamma", "alpha"]
-    assert [hit.name for hit in ranked.refresh().search("same")] == ["gamma", "delta", "beta", "alpha"]
-
-
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=8), st.text(max_size=60))
 @settings(max_examples=60, deadline=None)
 def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> None:
@@ -211,14 +182,11 @@ def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> N
 
 
 def test_a_name_comes_first_whatever_its_skill_says() -> None:
-    """Where the text of sixty others has its one word; a misspelt name is the one that it must mean."""
+    """Where the text of sixty others has its one word."""
     others = [SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)]
-    named = [SkillMetadata(name, "Chooses a region.", "/") for name in ("preset", "gke-workload-scaling")]
-    security = SkillMetadata("gke-platform-security", "gke workload gke workload gke workload scaling", "/")
-    index = SearchIndex([*others, *named, security], bodies=False)
+    index = SearchIndex([*others, SkillMetadata("preset", "Chooses a region.", "/")], bodies=False)
 
     assert index.search("preset", 3)[0].name == "preset"
-    assert index.search("gke-workloads-scalling", 3)[0].name == "gke-workload-scaling"
 
 
 def test_hostile_queries_and_skills_are_answered() -> None:
@@ -235,10 +203,10 @@ def test_hostile_queries_and_skills_are_answered() -> None:
         assert bool(hits) == ("common" in query)
 
 
-def test_appended_skills_are_scored_as_in_a_new_index(tmp_path: Path) -> None:
+def test_appended_skills_are_scored_as_in_a_new_index() -> None:
     """Above a thousand skills, where frequent words are stored in another way, with hidden skills too."""
     skills = [SkillMetadata(f"s{n:04}", f"alpha{n % 3} beta{n % 50} rare{n}", f"/{n}") for n in range(1_500)]
-    file = str(tmp_path / "search.index")
+    file = "search/own.index"
     SearchIndex(skills[20:], file=file)
     appended, fresh = SearchIndex(skills[:-20], file=file, save=False), SearchIndex(skills[:-20])
 

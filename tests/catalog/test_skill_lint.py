@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.catalog.skill_lint import RULES, is_valid, lint
+from skillruntime.catalog.skill_lint import is_valid, lint
 
 GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# PDF\n"
 
@@ -59,7 +59,6 @@ def test_each_rule_reports_its_position(change: tuple[str, str], expected: list[
     text = GOOD.replace(*change, 1)
 
     assert sorted(found(text)) == sorted(expected)
-    assert {rule for rule, _, _ in expected} <= set(RULES)
 
 
 def test_links_are_checked_if_the_files_are_known() -> None:
@@ -89,15 +88,6 @@ def test_tokens_are_counted_with_a_counter() -> None:
 def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
     """The reference raises UnicodeDecodeError and AttributeError; ours reports the error."""
     assert not is_valid(lint(data, "pdf"))
-
-
-def test_a_merged_key_has_a_position() -> None:
-    """It has the position of the merge key."""
-    text = b"---\nx: &x\n  metadata: {a: one}\n  name: PDF\n<<: *x\ndescription: Use when asked.\n---\nbody"
-
-    found = lint(text, "pdf")
-
-    assert [(each.line, each.column) for each in found if each.rule == "name-form"] == [(5, 5)]
 
 
 @pytest.mark.parametrize("link", ["references/forms.md", "references\\Forms.md"])

@@ -300,3 +300,25 @@ def test_the_help_names_every_command_without_importing_it() -> None:
     for name in ("list", "show", "validate", "call", "demo"):
         assert f"  {name}" in shown.stdout
     assert shown.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(
+    "command", [["show"], ["call"], ["prepare"], ["init"], ["remote", "describe"], ["remote", "invoke"], ["list", "-s"]]
+)
+def test_a_name_of_5000_letters_is_wrong_usage(command: list[str]) -> None:
+    """One sentence and exit code 2: no file system can be asked for it."""
+    result = CliRunner().invoke(group, [*command, "x" * 5_000])
+
+    assert result.exit_code == 2
+    last = result.stderr.splitlines()[-1]
+    assert "it has 5,000 characters; at most 2,000 are allowed" in last or "There is no directory 'xxx" in last
+    assert len(last) < 400
+
+
+@pytest.mark.parametrize("command", [["diff", "contract.json"], ["list"], ["search"], ["validate"], ["tokens"]])
+def test_a_text_of_5000_letters_gives_an_answer(command: list[str], skills: Path) -> None:
+    """Of the other commands, which take words and paths."""
+    result = CliRunner().invoke(group, [*command, "x" * 5_000])
+
+    assert isinstance(result.exception, SystemExit | None)
+    assert result.exit_code in (0, 1, 2)

@@ -70,14 +70,6 @@ def test_json_is_one_document(work: Path) -> None:
     assert contract["migration"]["steps"] == [{"wrap": "/topics"}]
 
 
-def test_github_annotations_name_the_file(work: Path) -> None:
-    """The workflow commands of GitHub Actions."""
-    lines = diff("old.json", "lying.json", "--github").stdout.splitlines()
-
-    assert lines[0].startswith("::error file=lying.json,title=lying%3A major change::input /topics:")
-    assert lines[-1].startswith("::error file=lying.json,title=Version too low::")
-
-
 def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
     """A contract that is gone breaks its callers; one that is new does not."""
     for side, names in {"before": ["a", "b"], "after": ["b", "c"]}.items():

@@ -97,10 +97,32 @@ def test_a_script_with_an_impossible_path_is_a_finding(skill: Path, script: str)
     assert "beside/SKILL.md" in output
 
 
-def test_a_hard_link_is_advice(skill: Path, tmp_path: Path) -> None:
-    """An archive can make one to a file of the host, whose content a model would then read."""
-    (skill / "notes.md").hardlink_to(tmp_path / "outside" / "SECRET.json")
+def test_a_link_into_an_unreadable_directory_is_a_finding(skill: Path, tmp_path: Path) -> None:
+    """Whoever runs `validate` may read less than its author; nothing behind a link is looked at."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "notes.md").write_text("Notes.")
+    (skill / "references").symlink_to(closed)
+    text = "---\nname: pdf\ndescription: Reads. Use when reading.\n---\nSee [the notes](references/notes.md).\n"
+    (skill / "SKILL.md").write_text(text)
+    closed.chmod(0)
+    try:
+        output = run(skill, "validate", str(skill))
+    finally:
+        closed.chmod(0o700)
 
-    output = run(skill, "validate", str(skill.parent))
+    assert "SKILL.md:5:5: advice: the link does not resolve: references/notes.md" in output
 
-    assert "'notes.md' may be a file from outside the skill" in output
+
+def test_an_unreadable_directory_of_a_skill_is_a_finding(skill: Path) -> None:
+    """Its links cannot be followed, and the other files are checked."""
+    (skill / "references").mkdir()
+    text = "---\nname: pdf\ndescription: Reads. Use when reading.\n---\nSee [the notes](references/notes.md).\n"
+    (skill / "SKILL.md").write_text(text)
+    (skill / "references").chmod(0)
+    try:
+        output = run(skill, "validate", str(skill))
+    finally:
+        (skill / "references").chmod(0o700)
+
+    assert "the link does not resolve: references/notes.md" in output

@@ -14,9 +14,11 @@ from click.testing import CliRunner
 
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.catalog import discover
+from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group, main
-from skillruntime.cli.prompt import STYLES
+from skillruntime.cli.output import to_github
 from skillruntime.cli.prompt import command as prompt
+from skillruntime.diagnostic import Diagnostic, Severity
 
 EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b31m \u202eback"
 
@@ -246,3 +248,18 @@ def test_a_command_works_with_a_closed_stream(skills: Path, closed: str) -> None
     line = f'exec "{sys.executable}" -m skillruntime.cli list -s "{skills}" {closed}'
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
     assert (done.returncode, "Traceback" in done.stderr, "rror" in done.stderr) == (0, False, False)
+
+
+def test_github_annotations_are_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As its workflow commands ask: per cent, line ends, and in fields colons and commas."""
+    monkeypatch.chdir(tmp_path)
+    path = f"{tmp_path}/pdf é/SKILL.md"
+    found = [
+        Diagnostic("name-form", Severity.ERROR, path, "100% wrong:\nname", 2, 7, "write 'pdf'"),
+        Diagnostic("description-when", Severity.ADVICE, "/a,b:c", "no when"),
+    ]
+
+    assert to_github(found).split("\n") == [
+        "::error file=pdf é/SKILL.md,line=2,col=7,title=name-form::100%25 wrong:%0Aname; write 'pdf'",
+        "::notice file=/a%2Cb%3Ac,title=description-when::no when",
+    ]

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from skillruntime.adapters.tool_formats import to_anthropic, to_gemini, to_mcp, to_openai
-from skillruntime.catalog import STYLES, discover, validate
-from skillruntime.cli.contract_findings import contract_findings
+from skillruntime.catalog import discover, validate
+from skillruntime.catalog.rendering import STYLES
+from skillruntime.cli.validate import contract_findings
 from skillruntime.contract import Contract, Schema
 from skillruntime.derive import derive
 from skillruntime.errors import SkillRuntimeError

@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from skillruntime.cache_files import read_cached, write_cached
-from skillruntime.catalog import discover, write_inside
+from skillruntime.catalog import discover
+from skillruntime.catalog.file_opening import write_inside
 from skillruntime.cli import group
 from skillruntime.contract import Contract
 from skillruntime.runtime.skill_copy import copy_skill

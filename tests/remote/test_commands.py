@@ -18,7 +18,7 @@ import anyio.to_thread
 import httpx2
 import pytest
 
-from skillruntime.cli.login import log_in
+from skillruntime.cli.remote import log_in
 from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
 from skillruntime.remote.environment_credentials import variable_for
 from tests.server.test_hostile_server import mean, say
