@@ -239,8 +239,8 @@ class Contract:
                 parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
             policy = policy_named(policy or self.policy)
             return self._accept_slowly(raw, parsed, version, fill_defaults, policy, finish_reason)
-        # A step that walks the value by recursion, close to the end of the host's own stack, as the reference engine
-        # does; or the fast engine, which compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
+        # A step that walks the value by recursion, close to the end of the host's own stack; or the engine, which
+        # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise

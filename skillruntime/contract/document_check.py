@@ -272,10 +272,8 @@ def _is_usable(key: str, value: Any) -> bool:
 
 def _is_empty(schema: Any) -> bool:
     """Whether it is proved that no value fits *schema*; False where that is undecided."""
-    try:
-        import jsonschema_rs  # the fast wheel may be missing; then nothing is proved
-    except ImportError:
-        return False
+    import jsonschema_rs
+
     try:
         return str(jsonschema_rs.canonicalize(schema).satisfiability()) == "no"
     except Exception:  # it raises many kinds for references and patterns that it cannot follow
