@@ -75,7 +75,6 @@ def test_of_two_old_versions_that_fit_the_newer_counts() -> None:
 @pytest.mark.parametrize(
     ("step", "arguments"),
     [
-        ({"unpack": {"from": "/point", "to": ["/lat", "/lon"]}}, {"point": [1], "lon": 2}),
         ({"split": {"from": "/span", "to": ["/start", "/end"], "separator": "/"}}, {"span": "a", "end": "b"}),
     ],
 )

@@ -145,7 +145,7 @@ class Migration:
         places = []
         for step in self.steps:
             written = step.document[step.kind]
-            if step.kind == "drop" and not (isinstance(written, dict) and "same_as" in written):
+            if step.kind == "drop":
                 pointer = written if isinstance(written, str) else str(written["at"])
                 try:
                     value_at(arguments, parse_pointer(pointer))
@@ -283,7 +283,7 @@ def _not_undone(linked: list[Migration], output: Schema | None) -> list[tuple[st
 
 def _makes_items(step: Step) -> bool:
     """Whether *step* makes a text the item of an array, or cuts it into items."""
-    return step.kind in ("wrap", "pack", "split")
+    return step.kind in ("wrap", "split")
 
 
 def _texts(step: Step, arguments: dict[str, Any]) -> list[tuple[str, str]]:

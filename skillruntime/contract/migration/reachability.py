@@ -48,8 +48,6 @@ def taken_places(steps: Sequence[Step]) -> list[str]:
         found.append(format_pointer(taken) if taken else "")
         after = (_followed([step.document], old, forward=True) for old in known)
         known = [*(each for each in after if each is not None), *places]
-        if step.kind == "copy":  # it leaves its source where it is
-            known.append(parse_pointer(fields["from"]))
     return found
 
 

@@ -144,13 +144,12 @@ def _is_decimal(ratio: Fraction) -> bool:
 def _split(fields: StepFields) -> Built:
     separator = _separator(fields)
     strip = fields.take("strip", bool, "true or false", True)
-    limit = _limit(fields)
 
     def parts(text: str) -> list[str]:
-        found = text.split(separator or None, limit - 1 if limit else -1)
+        found = text.split(separator or None)
         return [part.strip() for part in found] if strip else found
 
-    joined = {"separator": separator} | ({"limit": limit} if limit else {})
+    joined = {"separator": separator}
     if fields.has("from"):
         return _split_apart(fields, joined, parts, exact=not strip)
     place = fields.place("at", member=False)
@@ -168,14 +167,6 @@ def _separator(fields: StepFields) -> str | None:
     if separator == "":
         fields.refuse("separator", "must be a text of at least one character")
     return separator
-
-
-def _limit(fields: StepFields) -> int | None:
-    """Return the most parts there may be: the last one takes the rest of the text, separators included."""
-    limit: int | None = fields.take("limit", int, "a number of parts, at least 2", None)
-    if limit is not None and limit < 2:
-        fields.refuse("limit", "must be a number of parts, at least 2")
-    return limit
 
 
 def _split_apart(
@@ -205,21 +196,15 @@ def _split_apart(
 def _join(fields: StepFields) -> Built:
     separator = _separator(fields)
 
-    limit = _limit(fields)
-
     def text(parts: list[Any], where: str) -> str:
-        if limit and len(parts) > limit:
-            raise StepRefused(where, f"an array of {len(parts)} has more parts than the limit of {limit}")
-        for index, part in enumerate(parts, 1):
-            if not isinstance(part, str) or (separator and separator in part and index != limit):
+        for part in parts:
+            if not isinstance(part, str) or (separator and separator in part):
                 why = "is not a string" if not isinstance(part, str) else f"holds the separator {separator!r}"
                 raise StepRefused(where, f"{show(part)} {why}, so it cannot be joined")
         return (separator or "").join(parts)
 
     if fields.has("from"):
-        return _join_together(
-            fields, {"separator": separator, "strip": False} | ({"limit": limit} if limit else {}), text
-        )
+        return _join_together(fields, {"separator": separator, "strip": False}, text)
     place = fields.place("at", member=False)
 
     def new(value: Any, where: str) -> Any:
@@ -230,8 +215,7 @@ def _join(fields: StepFields) -> Built:
             raise StepRefused(where, "an array of one empty text, joined, would say that it is empty")
         return text(value, where)
 
-    limited = {"limit": limit} if limit else {}
-    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, "strip": False, **limited}}
+    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, "strip": False}}
 
 
 def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[list[Any], str], str]) -> Built:
