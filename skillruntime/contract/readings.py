@@ -293,7 +293,7 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
 # Rules of repair by which a value stays what it is, in another form.
 _FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
 # Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
-_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
+_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:

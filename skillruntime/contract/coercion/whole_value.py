@@ -12,7 +12,6 @@ from skillruntime.contract.coercion.keys import (
     is_call_wrapper,
     is_close,
     is_entry,
-    is_schema_echo,
     is_wrapper,
     may_wrap,
     wrapped,
@@ -50,7 +49,7 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _ANY = _SCALARS | {"array", "object", "null"}
 _UNIONS = ("anyOf", "oneOf")
 # The rules that move a value into a container, or out of one.
-_MOVING = frozenset({"scalar-for-array", "array-of-one", "array-object", "comma-list", "schema-echo", "wrapper-object"})
+_MOVING = frozenset({"scalar-for-array", "array-of-one", "array-object", "comma-list", "wrapper-object"})
 
 
 def whole(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
@@ -231,8 +230,8 @@ def _is_item(
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
     """Whether *value* is one of the objects that *items* describe, and not a map of them."""
-    if all(map(str.isdecimal, value)) or (len(value) == 2 and is_schema_echo(value, {})):
-        return False  # {"0": ..., "1": ...} is an array, {"type": "integer", "value": 0} a value, in another form
+    if all(map(str.isdecimal, value)):
+        return False  # {"0": ..., "1": ...} is an array in another form
     declared = {name for schema in items for name in properties_of(schema)}
     if declared:
         return any(name in declared or any(is_close(name, each) for each in declared) for name in value)
@@ -244,27 +243,16 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
 def _unwrapped(
     state: Coercion, value: dict[str, Any], here: list[Violation], location: Path, path: Path, kinds: set[str]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what the object *value* holds alone: the value of an echoed schema, or the inside of a wrapper."""
-    is_echo_like = "value" in value
+    """Yield what the object *value* holds under a key that wraps it."""
     has_one_key = not path and len(value) == 1  # which may be the schema's title
-    if not is_echo_like and not has_one_key and not any(map(may_wrap, value)):
+    if not has_one_key and not any(map(may_wrap, value)):
         return
     locations = [location, *(each.location for each in here)]
     schemas = [schema for _, schema in in_place(state.references, locations, choices=False)]
     declared = dict(declared_properties(state.references, locations))
-    if "array" in kinds:  # {"value": []} for an array of objects that have a "value" is one of them
+    if "array" in kinds:  # {"input": []} for an array of objects that have an "input" is one of them
         places = [place for each in locations if each is not None for place in item_locations(state.references, each)]
         declared |= declared_properties(state.references, places)
-    inside = value.get("value")
-    schema: dict[str, Any] = {}
-    for each in schemas:
-        schema = {**each, **schema}
-    if is_echo_like and "value" not in declared and is_schema_echo(value, schema):
-        # {"value": [5]} for a text would need a second guess: that a list of one is its item.
-        is_fitting = kinds if not isinstance(inside, list) else kinds & {"array"}
-        # Below `value` the pair may be the inside of an echo.
-        if (is_fitting or isinstance(inside, dict)) and (path[-1:] != ("value",) or len(value) == 1):
-            yield "schema-echo", inside, value
     for name in value:
         content = _content(state, value, name, declared, schemas, location, path)
         if isinstance(content, dict):
