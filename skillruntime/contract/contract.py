@@ -18,8 +18,7 @@ from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named
 from skillruntime.contract.coercion.subschemas import declared_properties
 from skillruntime.contract.coercion.whole_numbers import with_whole_numbers
 from skillruntime.contract.defaults import Defaults
-from skillruntime.contract.document import document_faults
-from skillruntime.contract.document_schema import EDITOR_SCHEMA
+from skillruntime.contract.document import EDITOR_SCHEMA, document_faults
 from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.parameters import may_have_swallowed, typed_parameters, with_swallowed

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.document import contract_form, version_faults
-from skillruntime.contract.document_schema import CONTRACT_SCHEMA
+from skillruntime.contract.document import CONTRACT_SCHEMA, contract_form, version_faults
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import format_pointer, value_at

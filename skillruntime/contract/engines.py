@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from skillruntime.contract.pointer import Path, format_pointer
-from skillruntime.contract.references import Document
 
 __all__ = ["BASE", "DIALECTS", "Engine", "UnusableSchemaError"]
 
@@ -46,8 +45,6 @@ class UnusableSchemaError(ValueError):
 
 
 def _reference(location: Path, uri: str = BASE) -> str:
-    if location and isinstance(location[0], Document):
-        uri, location = str(location[0]).partition("#")[0], location[1:]
     return uri + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
 
 
@@ -58,7 +55,7 @@ class Engine:
     once for each way to it: where a recursive schema has two ways to go on, the time would double with every level.
     """
 
-    def __init__(self, document: Any, *, dialect: str, resources: Mapping[str, Any], assert_formats: bool) -> None:
+    def __init__(self, document: Any, *, dialect: str, assert_formats: bool) -> None:
         import jsonschema_rs  # not needed before a schema is compiled
 
         self._document = document
@@ -73,10 +70,7 @@ class Engine:
         }
         self._compile = jsonschema_rs.validator_for
         self._new_registry = jsonschema_rs.Registry
-        # A dialect of the host's own is built on the newest draft.
-        draft = next((name for part, name in _DRAFTS.items() if part in dialect), "Draft202012")
-        self._draft = getattr(jsonschema_rs, draft)
-        self._resources = dict(resources)
+        self._draft = getattr(jsonschema_rs, next(name for part, name in _DRAFTS.items() if part in dialect))
         self._registry: Any = None
         own = document.get("id" if "draft-04" in dialect else "$id") if isinstance(document, dict) else None
         try:  # the document's own identifier, against which its relative references are resolved
@@ -86,8 +80,6 @@ class Engine:
         # ValueError and TypeError: numbers and texts that the library cannot read, such as half of a surrogate pair.
         self._refusals = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError)
         try:
-            if resources:
-                self._options["registry"] = self._open_registry()
             self._validators[()] = self._compile(document, **self._options)
         except self._refusals as error:
             raise UnusableSchemaError(_reason(error)) from None
@@ -97,7 +89,7 @@ class Engine:
             document = self._document
             if isinstance(document, dict):
                 document = {**document, "$schema": self._dialect}
-            self._registry = self._new_registry([(self._uri, document), *self._resources.items()], self._draft)
+            self._registry = self._new_registry([(self._uri, document)], self._draft)
         return self._registry
 
     def _validator(self, location: Path) -> Any:
@@ -121,8 +113,7 @@ class Engine:
         """Return the engine of *schema*, which refers to nothing, in the same dialect."""
         formats = bool(self._options["validate_formats"])
         document = {"$schema": self._dialect, **schema}
-        # With the resources, for one of them may be the dialect itself.
-        return Engine(document, dialect=self._dialect, resources=self._resources, assert_formats=formats)
+        return Engine(document, dialect=self._dialect, assert_formats=formats)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         """Return the function that says whether a value fits the subschema."""

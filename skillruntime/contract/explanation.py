@@ -230,7 +230,7 @@ class _Explainer:
         return _SECRET if shown == _SECRET else quoted(shown)
 
 
-def _locations(violation: Violation) -> list[Path | None]:
+def _locations(violation: Violation) -> list[Path]:
     """Return where the properties of the object that *violation* is about may be declared."""
     return [violation.location] if violation.path else [violation.location, ()]
 

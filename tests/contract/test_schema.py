@@ -407,40 +407,28 @@ def suite_cases(draft: str) -> list[Any]:
     return [pytest.param(group, id=f"{draft}-{name}-{group['description']}"[:80]) for name, group in groups]
 
 
-def suite_remotes() -> dict[str, Any]:
-    """Return the documents that the suite's tests refer to."""
-    base = SUITE / "remotes"
-    paths = [path for path in base.rglob("*.json") if "v1" not in path.parts]
-    return {
-        f"http://localhost:1234/{path.relative_to(base).as_posix()}": json.loads(path.read_text()) for path in paths
-    }
-
-
 @pytest.mark.skipif(not SUITE.is_dir(), reason="the official JSON Schema test suite is not beside the project")
 @pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
 def test_the_official_suite_passes(draft: str) -> None:
     """All required tests of the draft: json-schema-org/JSON-Schema-Test-Suite."""
-    remotes = suite_remotes()
     wrong, total = [], 0
     for case in suite_cases(draft):
         [group] = case.values
         document = group["schema"]
         if isinstance(document, dict) and draft == "draft7":
             document = {"$schema": "http://json-schema.org/draft-07/schema#", **document}
-        needs_remotes = "localhost:1234" in json.dumps(document)
-        resources = (
-            {uri: remote for uri, remote in remotes.items() if f"/{draft}/" in uri or "/draft" not in uri}
-            if needs_remotes
-            else None
-        )
-        schema = Schema(document, resources=resources, assert_formats=False)
+        try:
+            schema = Schema(document, assert_formats=False)
+        except InvalidSkillError:
+            assert "localhost:1234" in json.dumps(document)  # another document, which is never read
+            continue
         for test in group["tests"]:
             total += 1
             if not (schema.is_valid(test["data"]) == (not schema.violations(test["data"])) == test["valid"]):
                 wrong.append((case.id, test["description"]))
 
     assert wrong == []
-    assert total == {"draft2020-12": 1299, "draft7": 927}[draft]
+    assert total == {"draft2020-12": 1250, "draft7": 904}[draft]
 
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -461,15 +449,6 @@ def test_draft_4_is_read_as_it_was_meant() -> None:
     assert found(schema, {"n": 0}) == [("exclusiveMinimum", "/n", 0, ())]
     assert schema.fits(0.5, ("properties", "n"))
     assert not schema.fits(0, ("properties", "n"))
-
-
-def test_a_resource_is_read_by_the_documents_dialect() -> None:
-    """A definition in another document has no ``$schema`` of its own: draft 4 stays draft 4."""
-    resources = {"http://example.org/r": {"definitions": {"n": {"minimum": 0, "exclusiveMinimum": True}}}}
-    document = {"$schema": DRAFT_4, "properties": {"x": {"$ref": "http://example.org/r#/definitions/n"}}}
-    schema = Schema(document, resources=resources)
-
-    assert [schema.is_valid({"x": value}) for value in (0, 1)] == [False, True]
 
 
 def test_a_contract_in_draft_4_fills_its_defaults_and_repairs() -> None:

@@ -19,10 +19,8 @@ from skillruntime.contract.coercion.keys import (
     renames,
     wrapped,
 )
-from skillruntime.contract.coercion.policy import Policy
-from skillruntime.contract.coercion.repair import Edit, Repair, Repaired
 from skillruntime.contract.coercion.scalars import is_nothing
-from skillruntime.contract.coercion.state import Coercion
+from skillruntime.contract.coercion.state import Coercion, Edit, Policy, Repair, Repaired
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_properties,
@@ -75,7 +73,7 @@ def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int)
 
 def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
     violations = state.violations(value, location)
-    here = [violation for violation in violations if not violation.path and violation.location is not None]
+    here = [violation for violation in violations if not violation.path]
     results = whole(state, value, here, location, path, depth)
     if isinstance(value, dict | list):
         state.spend(ROUND_WORK)
@@ -164,10 +162,10 @@ def _refusals(
 
     An object on the way to a part that may be a wrapper is coerced itself: what is in it, or what it is, may be wrong.
     """
-    inside = [violation for violation in violations if violation.path and violation.location is not None]
+    inside = [violation for violation in violations if violation.path]
     found: dict[tuple[Path, Path], list[Violation]] = {}
-    for violation in [each for each in inside if _CONDITIONAL.isdisjoint(each.location or ())] or inside:
-        where, refuser, same = violation.path, violation.location or (), [violation]
+    for violation in [each for each in inside if _CONDITIONAL.isdisjoint(each.location)] or inside:
+        where, refuser, same = violation.path, violation.location, [violation]
         for length in range(1, len(where)):
             part = value_at(value, where[:length])
             if isinstance(part, dict) and any(map(may_wrap, part)):

@@ -10,10 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
-from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.scalars import converted
-from skillruntime.contract.coercion.state import Coercion, OverBudgetError, types_of
+from skillruntime.contract.coercion.state import (
+    LENIENT,
+    SAFE,
+    STRICT,
+    Coercion,
+    OverBudgetError,
+    Policy,
+    Repair,
+    policy_named,
+    types_of,
+    without_decimals,
+)
 from skillruntime.contract.coercion.subschemas import is_hidden, without_secrets
 from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
@@ -167,7 +176,7 @@ def _as_sent(violation: Violation, value: Any, sent: dict[Path, Violation]) -> V
 
 def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
     """Return *violation*, or what is wrong with the number that its string writes: ``"11"`` where 10 is the most."""
-    if violation.keyword != "type" or violation.location is None or not isinstance(violation.value, str):
+    if violation.keyword != "type" or not isinstance(violation.value, str):
         return [violation]
     for wanted in types_of(violation):
         if wanted in ("integer", "number"):

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from skillruntime.contract.coercion.repair import Edit, Repair
-from skillruntime.contract.coercion.subschemas import inside_of
+from skillruntime.contract.coercion.state import Edit, Repair
+from skillruntime.contract.coercion.subschemas import judging
 from skillruntime.contract.pointer import Path, format_pointer
-from skillruntime.contract.references import properties_of
+from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
 
 __all__ = ["with_whole_numbers"]
 
 # Beyond it a float does not hold every integer, so that the one that was meant is not known.
 MAX_EXACT = 2**53
+_UNIONS = (("anyOf",), ("oneOf",))
+_REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
 
 
 def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], tuple[Repair, ...]]:
     """Return *arguments*, which fit *schema*, with whole-number floats as integers, and a record of each.
 
-    The same object, if there is none. Only where each branch that takes the number is an integer.
+    The same object, if there is none. Only where each branch that takes a number asks for an integer.
 
     >>> schema = Schema({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}})
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
@@ -46,7 +48,7 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     edit = Edit(arguments)
     repairs: list[Repair] = []
     for path, number in found:
-        if _is_integer_only(schema, arguments, path):
+        if _asks_for_integer(schema.references, path):
             edit.put(path, int(number))
             repairs.append(Repair(format_pointer(path), "whole-number", number, int(number)))
     return edit.value, tuple(repairs)
@@ -66,58 +68,13 @@ def _holds_whole_float(values: list[Any]) -> bool:
     return False
 
 
-def _is_integer_only(schema: Schema, arguments: dict[str, Any], path: Path) -> bool:
-    """Whether the number at *path* is an integer to each subschema that takes it."""
-    value: Any = arguments
-    places: list[Path] = [()]
-    for token in path:
-        found: list[Path] = []
-        for place in _in_force(schema, value, places):
-            part = schema.references.schema_at(place)
-            # Which patterns take a key is not asked here: such an object is left as it is.
-            if "patternProperties" not in part or token in properties_of(part):
-                found += inside_of(place, part, token)
-        places, value = found, value[token]
-    return any(_asks_for_integer(schema, value, place) for place in places)
-
-
-def _in_force(schema: Schema, value: Any, places: list[Path]) -> list[Path]:
-    """Return the subschemas at *places* and those that judge the same *value*: of a union the one that it fits."""
-    found: list[Path] = []
-    pending = list(places)
-    while pending:
-        place = pending.pop()
-        part = schema.references.schema_at(place)
-        if place in found or not isinstance(part, dict):
-            continue
-        found.append(place)
-        pending += schema.references.targets(place)
-        pending += [(*place, "allOf", index) for index in range(len(part.get("allOf", ())))]
-        for keyword in ("anyOf", "oneOf"):
-            fitting = _fitting(schema, value, place, keyword)
-            pending += fitting if len(fitting) == 1 else []
-    return found
-
-
-def _asks_for_integer(schema: Schema, value: float, place: Path) -> bool:
-    part = schema.references.schema_at(place)
-    if not isinstance(part, dict):
-        return False
-    types = part.get("type", ())
-    if "integer" in types and "number" not in types:
-        return True
-    together = [*schema.references.targets(place), *((*place, "allOf", n) for n in range(len(part.get("allOf", ()))))]
-    if any(_asks_for_integer(schema, value, each) for each in together):
-        return True
-    for keyword in ("anyOf", "oneOf"):
-        fitting = _fitting(schema, value, place, keyword)
-        if fitting and all(_asks_for_integer(schema, value, each) for each in fitting):
-            return True
-    return False
-
-
-def _fitting(schema: Schema, value: Any, place: Path, keyword: str) -> list[Path]:
-    """Return the branches of the union at *place* that *value* fits."""
-    branches = schema.references.schema_at(place).get(keyword, ())
-    locations = [(*place, keyword, index) for index in range(len(branches))]
-    return [location for location in locations if schema.fits(value, location)]
+def _asks_for_integer(references: References, path: Path) -> bool:
+    """Whether the schema asks for an integer at *path*, and nothing there takes another number."""
+    kinds: set[str] = set()
+    for place, schema in judging(references, path):
+        types = schema.get("type")
+        if types is not None:
+            kinds |= set(types if isinstance(types, list) else [types])
+        elif place[-2:-1] in _UNIONS and _REFERRING.isdisjoint(schema):
+            return False  # a branch that takes any number
+    return "integer" in kinds and "number" not in kinds

@@ -16,7 +16,6 @@ from skillruntime.contract.coercion.keys import (
     may_wrap,
     wrapped,
 )
-from skillruntime.contract.coercion.repair import Repair, Repaired, plain
 from skillruntime.contract.coercion.scalars import (
     Options,
     converted,
@@ -26,7 +25,7 @@ from skillruntime.contract.coercion.scalars import (
     pieces,
     unquoted,
 )
-from skillruntime.contract.coercion.state import Coercion, is_container_text, types_of
+from skillruntime.contract.coercion.state import Coercion, Repair, Repaired, is_container_text, plain, types_of
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_properties,
@@ -91,7 +90,7 @@ def _converted(state: Coercion, value: Any, here: list[Violation]) -> Iterator[t
     kinds = _kinds_in(here)
     containers = kinds & {"array", "object"}
     for violation in here:
-        if violation.keyword in _UNIONS and violation.location is not None and isinstance(violation.expected, list):
+        if violation.keyword in _UNIONS and isinstance(violation.expected, list):
             taken = _kinds_taken_by(state.references, _branches(violation))
             containers |= set() if "string" in taken else taken & {"array", "object"}
     parsed = parse_container(value) if containers and is_container_text(value.strip(_QUOTES)) else None
@@ -118,7 +117,7 @@ def _kinds_in(here: list[Violation]) -> set[str]:
 def _options(state: Coercion, violation: Violation) -> Options:
     """Return the members of the enum that *violation* is of, or its one constant, ready to be asked."""
     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
-    if violation.keyword == "const" or violation.location is None:
+    if violation.keyword == "const":
         return Options(allowed)
     return state.references.once(("options", violation.location), lambda: Options(allowed))
 
@@ -162,7 +161,6 @@ def _as_array(
     if isinstance(path[-1] if path else "", int):
         state.doubts += 1  # which level of brackets is missing is unknown, and no recorded call lacked two
         return
-    assert violation.location is not None
     places = item_locations(state.references, violation.location)
     items = [schema for _, schema in in_place(state.references, places)]
     if isinstance(value, str) and not any(state.fits(value, place) for place in places):
@@ -205,7 +203,6 @@ def _is_item(
     """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
     if places_in(violation.schema) or is_nothing(value, more_words=True):
         return False
-    assert violation.location is not None
     if isinstance(value, dict):
         # A map of arrays around the wanted array says more than the array does.
         arrays = [each for each in value.values() if isinstance(each, list)]
@@ -251,7 +248,7 @@ def _unwrapped(
     schemas = [schema for _, schema in in_place(state.references, locations, choices=False)]
     declared = dict(declared_properties(state.references, locations))
     if "array" in kinds:  # {"input": []} for an array of objects that have an "input" is one of them
-        places = [place for each in locations if each is not None for place in item_locations(state.references, each)]
+        places = [place for each in locations for place in item_locations(state.references, each)]
         declared |= declared_properties(state.references, places)
     for name in value:
         content = _content(state, value, name, declared, schemas, location, path)
@@ -348,7 +345,6 @@ def _is_moved(value: Any, result: Repaired, kinds: Iterable[str], path: Path) ->
 
 
 def _branches(union: Violation) -> list[Path]:
-    assert union.location is not None
     return [(*union.location, union.keyword, index) for index in range(len(union.expected))]
 
 
@@ -421,7 +417,7 @@ def _tags(references: References, every: list[Path]) -> dict[str, dict[str, list
     return found
 
 
-def may_be_said(references: References, value: Any, locations: Iterable[Path | None]) -> bool:
+def may_be_said(references: References, value: Any, locations: Iterable[Path]) -> bool:
     """Whether *value*, null or a word for it, may be a member of a choice at *locations*, or for the items of an array.
 
     >>> encodings = {"type": "array", "items": {"enum": ["none", "gzip"]}}
