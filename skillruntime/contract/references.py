@@ -20,6 +20,13 @@ Found = TypeVar("Found")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
+# Up to draft 7 `dependencies` had both meanings; 2019-09 divided it.
+_MAPS = (
+    ("dependentSchemas", "same"),
+    ("dependencies", "same"),
+    ("properties", "name"),
+    ("patternProperties", "pattern"),
+)
 _DEFINITIONS = ("$defs", "definitions")
 _REST = ("additionalProperties", "unevaluatedProperties")
 _OF_ARRAYS = frozenset({"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"})
@@ -58,19 +65,12 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     if not isinstance(schema, dict) or schema.keys().isdisjoint(_APPLICATORS):  # most schemas of a value have none
         return
     for keyword in _IN_PLACE_LISTS:
-        if keyword in schema:
-            yield from _listed(schema, location, keyword, "same")
+        yield from _listed(schema, location, keyword, "same")
     for keyword in _IN_PLACE:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "same")
-    # Up to draft 7 one keyword had both meanings; 2019-09 divided it.
-    for keyword in ("dependentSchemas", "dependencies"):
-        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
-            if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
-                yield Child((*location, keyword, name), child, "same", name)
-    for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
-        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
-            yield Child((*location, keyword, name), child, kind, name)
+    for keyword, kind in _MAPS:
+        yield from _named(schema, location, keyword, kind)
     for keyword in _REST:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "rest", frozenset(properties_of(schema)))
@@ -79,8 +79,13 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     if not _OF_ARRAYS.isdisjoint(schema):
         yield from _items(schema, location)
     for keyword in _DEFINITIONS:
-        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
-            yield Child((*location, keyword, name), child, "none", name)
+        yield from _named(schema, location, keyword, "none")
+
+
+def _named(schema: dict[str, Any], location: Location, keyword: str, kind: str) -> Iterator[Child]:
+    for name, child in properties_of(schema, keyword).items():
+        if not isinstance(child, list):  # up to draft 7 `dependencies` may also have lists of required names
+            yield Child((*location, keyword, name), child, kind, name)
 
 
 def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
