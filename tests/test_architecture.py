@@ -153,7 +153,7 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 4_788,
-    "contract": 7_781,
+    "contract": 7_370,
     "catalog": 5_191,
     "runtime": 4_969,
     "server": 4_862,
@@ -170,7 +170,7 @@ MOST_LINES = {
 
 MOST_COMPLEX = 20
 
-STILL_COMPLEX = {"compatibility", "contract", "catalog", "cli"}
+STILL_COMPLEX = {"compatibility", "catalog", "cli"}
 """The packages that still have functions above the limit; the list only shrinks."""
 
 

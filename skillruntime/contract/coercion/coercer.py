@@ -7,7 +7,7 @@ decide it, and if nothing does, the value is refused. In one branch of a union, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.coercion.keys import (
@@ -30,7 +30,8 @@ from skillruntime.contract.coercion.subschemas import (
     property_locations,
     subschemas,
 )
-from skillruntime.contract.coercion.whole_value import may_be_said, whole
+from skillruntime.contract.coercion.unions import may_be_said
+from skillruntime.contract.coercion.whole_value import whole
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema, Violation
@@ -313,17 +314,23 @@ def _filled_defaults(
         return
     state.spend(len(absent) * (1 + len(others)))
     places = property_locations(state.references, locations, choices=False)
-    like_a_key = {name for _, name in close_names(others, absent)}
-    # `{"options": {"limit": 5}}`: the 5 that the model sent must not be replaced by the default.
-    inside = [wrapped(value[key]) for key in value if key in others or may_wrap(key)]
-    held = {name for each in inside if isinstance(each, dict) for name in each}
+    elsewhere = {name for _, name in close_names(others, absent)} | _names_held(value, others)
     for name in absent:
         default = default_at(state.references, places.get(name, ()))
-        if default is ABSENT or name in like_a_key or name in held:
+        if default is ABSENT or name in elsewhere:
             continue
         edit.put((name,), default)
         state.defaulted |= set() if path else {name}
         yield Repair(format_pointer((*path, name)), "default", None, default)
+
+
+def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
+    """Return the keys of the objects under *others*, undeclared keys of *value*, and under those that may wrap.
+
+    ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the default.
+    """
+    inside = [wrapped(value[key]) for key in value if key in others or may_wrap(key)]
+    return {name for each in inside if isinstance(each, dict) for name in each}
 
 
 def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
