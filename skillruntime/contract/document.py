@@ -59,8 +59,8 @@ _STEPS = {
     "drop": "Remove a member that the new shape does not have.",
     "map": "Replace values: {at, values}.",
     "convert": "Convert a type {at, from, to} or a unit {at, factor} or {at, divisor}.",
-    "split": "Split a string into an array {at, separator} or into members {from, to, separator}.",
-    "join": "Join an array {at, separator} or members {from, to, separator} into a string.",
+    "split": "Split a string into an array: {at, separator}.",
+    "join": "Join an array into a string: {at, separator}.",
     "nest": "Move members into a new object beside them: {from, to}.",
     "flatten": "Replace an object by its members.",
 }

@@ -404,7 +404,6 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
                 "to": "3.0.0",
                 "accepts": {"properties": {"lat": {"type": "number"}, "range": {"type": "string"}}},
                 "steps": [
-                    {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}},
                     {"convert": {"at": "/hours", "factor": 60}},
                     {"move": {"from": "/hours", "to": "/minutes"}},
                     {"nest": {"from": ["/lang", "/style"], "to": "/options"}},

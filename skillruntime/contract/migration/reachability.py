@@ -56,7 +56,7 @@ def _shown(kind: str, fields: Mapping[str, Any]) -> tuple[list[Tokens], bool]:
     targets = fields["at"] if "at" in fields else fields.get("to", ())
     found = [parse_pointer(each) for each in ([targets] if isinstance(targets, str) else targets)]
     if kind == "nest":
-        found += [(*found[0], parse_pointer(each)[-1]) for each in fields["from"] if not each.endswith("/*")]
+        found += [(*found[0], parse_pointer(each)[-1]) for each in fields["from"]]
     return found, "at" not in fields or kind == "set_default"
 
 

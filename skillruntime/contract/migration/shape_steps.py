@@ -105,24 +105,18 @@ def _drop(fields: StepFields) -> Built:
 
 
 def _nest(fields: StepFields) -> Built:
-    sources, target = fields.places("from", all_members=True), fields.place("to", member=True)
+    sources, target = fields.places("from"), fields.place("to", member=True)
     fields.beside(target, sources)
     inside = [source[-1] for source in sources]
-    takes_all = inside == ["*"]
     objects = objects_at(target)
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, path in objects(arguments):
-            # All but the target itself: an object that holds nothing else is in the new shape already.
-            names = [name for name in holder if name != target[-1]] if takes_all else inside
-            members = {name: holder[name] for name in names if name in holder}
-            for name in members:
-                del holder[name]
+            members = {name: holder.pop(name) for name in inside if name in holder}
             if members:
                 put(holder, target[-1], members, path)
 
-    whole = {"flatten": format_pointer(target)}
-    return change, whole if takes_all else {"flatten": {"at": format_pointer(target), "members": inside}}
+    return change, {"flatten": {"at": format_pointer(target), "members": inside}}
 
 
 def _flatten(fields: StepFields) -> Built:

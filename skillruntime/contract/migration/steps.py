@@ -15,11 +15,8 @@ A step is a JSON object with one key, its kind::
     {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added afterwards, "offset_before" before
     {"split": {"at": "/topics", "separator": ","}}          a text becomes an array of trimmed parts ("strip": false
                                                             keeps blanks)
-    {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}}
     {"join": {"at": "/topics", "separator": ","}}           and back
-    {"join": {"from": ["/start", "/end"], "to": "/range", "separator": ".."}}
     {"nest": {"from": ["/lang", "/style"], "to": "/options"}}    members move into a new object beside them
-    {"nest": {"from": ["/*"], "to": "/options"}}            all members of an object move into a new one
     {"flatten": "/options"}                                 an object's members take its place
 
 Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is an ordinary key
