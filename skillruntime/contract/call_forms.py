@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.contract.lenient_json import LenientParser
+from skillruntime.contract.json_text import LITERAL_DECODER, LenientParser, UnreadableError
 from skillruntime.contract.prose import fault_after, fault_before, fault_of_values
-from skillruntime.contract.strict_json import LITERAL_DECODER, UnreadableError
 from skillruntime.contract.templates import TEMPLATES, Template, python_call, read_parameters
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, folded
 

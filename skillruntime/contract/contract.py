@@ -14,9 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
-from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
+from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, with_whole_numbers, without_decimals
 from skillruntime.contract.coercion.subschemas import declared_properties
-from skillruntime.contract.coercion.whole_numbers import with_whole_numbers
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import EDITOR_SCHEMA, document_faults
 from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from skillruntime.contract.lenient_json import LenientParser
-from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.json_text import LenientParser, UnreadableError
 
 __all__ = ["TEMPLATES", "Template", "python_call", "read_parameters", "without_breaks"]
 
