@@ -15,7 +15,9 @@ from skillruntime.contract.explanation import explain
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 
-__all__ = ["CONTRACT_SCHEMA", "EDITOR_SCHEMA", "contract_form", "document_faults", "version_faults"]
+__all__ = [
+    *("CONTRACT_SCHEMA", "EDITOR_SCHEMA", "contract_form", "document_faults", "may_be_repeated", "version_faults"),
+]
 
 # How the file is called that ``$schema`` may name, so that editors complete a contract's fields.
 EDITOR_SCHEMA: Final = "contract.schema.json"
@@ -234,3 +236,12 @@ def version_faults(document: Mapping[str, Any]) -> list[str]:
     except ValueError as error:
         return [f"/version: {error}"]
     return []
+
+
+def may_be_repeated(annotations: Mapping[str, Any]) -> bool:
+    """Whether a call may be made twice without harm, by the contract's *annotations*: it is idempotent, or only reads.
+
+    >>> may_be_repeated({"read_only": True}), may_be_repeated({})
+    (True, False)
+    """
+    return annotations.get("idempotent") is True or annotations.get("read_only") is True

@@ -87,7 +87,7 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (BOOLEAN, "True", True),
     (BOOLEAN, " no ", False),
     (BOOLEAN, "1", True),
-    (BOOLEAN, 0, False),
+    (BOOLEAN, 0, REFUSED),
     (BOOLEAN, 2, REFUSED),
     (BOOLEAN, "2", REFUSED),
     (BOOLEAN, "maybe", REFUSED),

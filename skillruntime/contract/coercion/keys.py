@@ -211,6 +211,7 @@ def is_call_wrapper(name: str) -> bool:
     return _plain(name) in _CALL
 
 
+@lru_cache(maxsize=16_384)
 def _plain(name: str) -> str:
     """Return *name* without case and separators: less than `fold_name` does, and quicker."""
     return name.replace("_", "").replace("-", "").replace(" ", "").casefold()

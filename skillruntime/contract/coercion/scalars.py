@@ -102,9 +102,6 @@ def converted(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[
             words = booleans(more_words=more_words)
             if word in words:
                 yield "boolean-text", words[word]
-        # 1 and 0 only: 2 is not a boolean in any language that a model writes.
-        case "boolean", int() | float() | Decimal() if value in (0, 1) and not isinstance(value, bool):
-            yield "boolean-number", bool(value)
         # True is left out: "True", "true" and "yes" are different texts, and none was written.
         case "string", int() | float() | Decimal() if not isinstance(value, bool):
             text = number_text(value)
