@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, with_whole_numbers, without_decimals
-from skillruntime.contract.coercion.subschemas import declared_properties
+from skillruntime.contract.coercion.subschemas import declared_properties, secret_texts
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import EDITOR_SCHEMA, document_faults
 from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
@@ -396,7 +396,8 @@ class Contract:
         value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str | bytes | bytearray))
         attempt = self._as_version(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
+        has_secret = self.input.may_hold_secrets and bool(secret_texts(self.input.references, parsed.value))
+        syntax = _syntax_repairs(raw, parsed, has_secret)
         repairs = syntax + unwrapped + attempt.coerced.repairs
         accepted = self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
         lost = tuple(

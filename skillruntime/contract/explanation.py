@@ -17,8 +17,10 @@ from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     in_place,
     property_locations,
+    secret_texts,
     subschemas,
     without_secrets,
+    without_texts,
 )
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References, properties_of
@@ -71,14 +73,14 @@ _RANGE = {
 _UNIT = {"minLength": " characters", "maxLength": " characters"}
 
 
-def explain(violations: Iterable[Violation], schema: Schema | None = None) -> list[SkillError]:
+def explain(violations: Iterable[Violation], schema: Schema | None = None, *, sent: Any = None) -> list[SkillError]:
     """Return one error per offending parameter, the first things first; at most a dozen.
 
     Each carries the JSON Pointer, what was expected (the part of the schema), what came (shortened; never a secret),
     and the next step. *schema* is the one that was violated: it says which values are secrets, and what a union or a
-    reference declares.
+    reference declares. A secret of *sent*, the whole value, is not shown in another part of it either.
     """
-    explainer = _Explainer(schema)
+    explainer = _Explainer(schema, sent)
     found: dict[Path, SkillError] = {}
     for violation in _meant(violations, [MAX_BRANCHES]):
         for path, error in explainer.errors(violation):
@@ -138,9 +140,10 @@ def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
 class _Explainer:
     """Explains violations of one schema."""
 
-    def __init__(self, schema: Schema | None) -> None:
+    def __init__(self, schema: Schema | None, sent: Any) -> None:
         self.references = schema.references if schema is not None else References({})
         self.may_hide = schema is not None and schema.may_hold_secrets
+        self.secrets = secret_texts(self.references, sent) if self.may_hide else set()
 
     def errors(self, violation: Violation) -> Iterator[tuple[Path, SkillError]]:
         path, keyword = violation.path, violation.keyword
@@ -226,8 +229,9 @@ class _Explainer:
         return tuple(shown)
 
     def quoted(self, path: Path, value: Any) -> str:
-        shown = without_secrets(self.references, path, value) if self.may_hide else value
-        return _SECRET if shown == _SECRET else quoted(shown)
+        if self.may_hide:
+            value = without_texts(without_secrets(self.references, path, value), self.secrets)
+        return _SECRET if value == _SECRET else quoted(value)
 
 
 def _locations(violation: Violation) -> list[Path]:

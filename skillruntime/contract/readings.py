@@ -262,7 +262,7 @@ def _along(
 def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
     coerced = coerce(arguments, shape, policy, reserved=shapes.reserved)
     if not coerced.fits:
-        errors = explain(coerced.violations, shape)
+        errors = explain(coerced.violations, shape, sent=arguments)
         if shape is shapes.current and shapes.migrations:
             errors = [_without_conversion(shapes, error) for error in errors]
         raise SkillInputError("Input validation failed", skill_errors=errors)

@@ -24,13 +24,12 @@ from skillruntime.contract.coercion.state import (
     types_of,
     without_decimals,
 )
-from skillruntime.contract.coercion.subschemas import is_hidden, judging, without_secrets
+from skillruntime.contract.coercion.subschemas import is_hidden, judging, secret_texts, without_secrets, without_texts
 from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema, Violation
-from skillruntime.contract.secret_names import MASK
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
@@ -116,40 +115,19 @@ def _marked(repairs: tuple[Repair, ...], sent: Any, schema: Schema) -> tuple[Rep
     """Return the *repairs* with those of a secret marked, and the secrets in the values of others masked."""
     if not schema.may_hold_secrets:
         return repairs
-    secrets = _texts_masked(sent, without_secrets(schema.references, (), sent))
+    secrets = secret_texts(schema.references, sent)
     marked = []
     for each in repairs:
         path = parse_pointer(each.path)
-        if path and each.rule != "key-name" and is_hidden(schema.references, path):
+        if each.rule == "key-name":
+            marked.append(each)
+        elif path and is_hidden(schema.references, path):
             marked.append(replace(each, secret=True))
-            continue
-        values = [without_secrets(schema.references, path, value) for value in (each.before, each.after)]
-        shown = [_without(value, secrets) for value in values] if each.rule != "key-name" else [each.before, each.after]
-        marked.append(replace(each, shown=(shown[0], shown[1])))
+        else:
+            values = [without_secrets(schema.references, path, value) for value in (each.before, each.after)]
+            before, after = (without_texts(value, secrets) for value in values)
+            marked.append(replace(each, shown=(before, after)))
     return tuple(marked)
-
-
-def _texts_masked(value: Any, masked: Any) -> set[str]:
-    """Return the texts and numbers of *value* that are not in *masked*, its copy without secrets."""
-    if isinstance(value, dict) and isinstance(masked, dict):
-        return {text for key in value for text in _texts_masked(value[key], masked[key])}
-    if isinstance(value, list) and isinstance(masked, list):
-        return {text for pair in zip(value, masked, strict=True) for text in _texts_masked(*pair)}
-    if isinstance(value, dict | list):
-        members = value.values() if isinstance(value, dict) else value
-        return {text for member in members for text in _texts_masked(member, MASK)}
-    # A flag or a single letter is in most texts, and says nothing.
-    is_secret = masked is not value and not isinstance(value, bool) and len(str(value)) > 3
-    return {str(value)} if is_secret else set()
-
-
-def _without(value: Any, secrets: set[str]) -> Any:
-    """Return *value* with each text masked that holds one of the *secrets*."""
-    if isinstance(value, dict):
-        return {key: _without(member, secrets) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_without(item, secrets) for item in value]
-    return MASK if isinstance(value, str) and any(secret in value for secret in secrets) else value
 
 
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:

@@ -15,7 +15,7 @@ from skillruntime.contract.secret_names import MASK, is_secret_name
 __all__ = [
     *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "judging", "places_in", "places_of", "property_locations", "subschemas"),
-    "without_secrets",
+    *("secret_texts", "without_secrets", "without_texts"),
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
@@ -239,6 +239,34 @@ def without_secrets(references: References, path: Path, value: Any) -> Any:
     if isinstance(value, list) and not (path and is_hidden(references, path)):
         return [without_secrets(references, (*path, index), item) for index, item in enumerate(value)]
     return MASK if value is not None and is_hidden(references, path, value) else value
+
+
+def secret_texts(references: References, sent: Any) -> set[str]:
+    """Return the texts and numbers in *sent*, a value of the whole schema, that are secrets."""
+    return _texts_masked(sent, without_secrets(references, (), sent))
+
+
+def _texts_masked(value: Any, masked: Any) -> set[str]:
+    """Return the texts and numbers of *value* that are not in *masked*, its copy without secrets."""
+    if isinstance(value, dict) and isinstance(masked, dict):
+        return {text for key in value for text in _texts_masked(value[key], masked[key])}
+    if isinstance(value, list) and isinstance(masked, list):
+        return {text for pair in zip(value, masked, strict=True) for text in _texts_masked(*pair)}
+    if isinstance(value, dict | list):
+        members = value.values() if isinstance(value, dict) else value
+        return {text for member in members for text in _texts_masked(member, MASK)}
+    # A flag or a single letter is in most texts, and says nothing.
+    is_secret = masked is not value and not isinstance(value, bool) and len(str(value)) > 3
+    return {str(value)} if is_secret else set()
+
+
+def without_texts(value: Any, secrets: set[str]) -> Any:
+    """Return *value* with each text masked that holds one of the *secrets*."""
+    if isinstance(value, dict):
+        return {key: without_texts(member, secrets) for key, member in value.items()}
+    if isinstance(value, list):
+        return [without_texts(item, secrets) for item in value]
+    return MASK if isinstance(value, str) and any(secret in value for secret in secrets) else value
 
 
 def _holds(references: References, locations: Iterable[Path]) -> bool:
