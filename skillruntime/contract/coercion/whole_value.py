@@ -299,7 +299,7 @@ def _content(
 def _with_parameters_beside(
     content: dict[str, Any], beside: dict[str, Any], declared: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return *content*, what is under ``arguments``, with the parameters *beside* it, if they can be told apart.
+    """Return *content*, what is under ``arguments``, with the parameters *beside* it, if it is clear what they are.
 
     Reported as NousResearch/hermes-agent#100979. What may name the tool is not a parameter, and a parameter that is in
     both places is not moved.
