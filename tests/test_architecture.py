@@ -153,7 +153,7 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 4_788,
-    "contract": 7_302,
+    "contract": 7_298,
     "catalog": 5_191,
     "runtime": 4_969,
     "server": 4_862,

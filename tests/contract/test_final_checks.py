@@ -82,7 +82,6 @@ def test_what_another_single_repair_would_fit_is_refused(schema: Any, sent: Any)
         "<\uff5ctool\u2581call\u2581begin\uff5c>get_weather<\uff5ctool\u2581sep\uff5c>{}",
         "[TOOL_CALLS]get_weather[ARGS]{}",
         "<tool_call>get_weather\n{}</tool_call>",
-        "\u273fFUNCTION\u273f: get_weather\n\u273fARGS\u273f: {}",
         "Tool: get_weather\nInput: {}",
     ],
 )
