@@ -23,8 +23,7 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import PROOF, ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.contract.annotation_schema import SchemaWriter
-from skillruntime.contract.coercion.policy import Policy, policy_named
-from skillruntime.contract.coercion.repair import Repair
+from skillruntime.contract.coercion.state import Policy, Repair, policy_named
 from skillruntime.contract.contract import Accepted, Contract, Formats
 from skillruntime.contract.function_contract import to_skill_errors
 from skillruntime.contract.pointer import format_pointer

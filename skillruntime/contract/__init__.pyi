@@ -3,8 +3,8 @@ from skillruntime.contract.coercion.coercion import Repair as Repair
 from skillruntime.contract.contract import Accepted as Accepted
 from skillruntime.contract.contract import Contract as Contract
 from skillruntime.contract.contract_lint import lint_contract as lint_contract
+from skillruntime.contract.document import CONTRACT_SCHEMA as CONTRACT_SCHEMA
 from skillruntime.contract.document_check import check_document as check_document
-from skillruntime.contract.document_schema import CONTRACT_SCHEMA as CONTRACT_SCHEMA
 from skillruntime.contract.envelopes import split_calls as split_calls
 from skillruntime.contract.input_validator import SkillInputValidator as SkillInputValidator
 from skillruntime.contract.migration.migration import Migration as Migration

@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from skillruntime.contract.lenient_json import LenientParser, has_unclear_escape, is_cut
+from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableError, decode, has_unclear_escape, is_cut
 from skillruntime.contract.plain_json import find_fault, is_unicode
-from skillruntime.contract.strict_json import TOO_DEEP, UnreadableError, decode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 __all__ = [
@@ -296,6 +295,11 @@ def _repaired(text: str, options: _Options) -> Parsed:
         return _behind(("double-encoding",), _encoded_once(escaped, options))
     if text[0] in "\"'" and not text.startswith("'''"):
         return _whole(text, options)
+    if text[0] == "{" and text[-1] == "}":
+        try:
+            return _whole(text, options)
+        except UnreadableError:
+            pass  # there may be several objects, or text between two of them
     if text[0] == "[" and not _WORD_IN_BRACKETS.match(text):
         return _whole(text, options)
     # Its patterns take a fifth of the time of an import, and few texts need them.

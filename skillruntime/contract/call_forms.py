@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.contract.lenient_json import LenientParser
+from skillruntime.contract.json_text import LITERAL_DECODER, LenientParser, UnreadableError
 from skillruntime.contract.prose import fault_after, fault_before, fault_of_values
-from skillruntime.contract.strict_json import LITERAL_DECODER, UnreadableError
 from skillruntime.contract.templates import TEMPLATES, Template, python_call, read_parameters
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, folded
 
@@ -57,7 +56,7 @@ _EVENT = re.compile(
     r"|^[ \t*]*(?P<section>(?i:observation|(?:tool|function)[ _](?:output|result|response)s?|final[ ]answer))[ \t*]*:"
     r"|(?P<template>(?=<function=|<(?:antml:|\uff5cDSML\uff5c)?invoke\s|<tool_call>\s*[^\W\d]"
     r"|<(?:function|tool|tool_call)\s+name|<\|tool_call_begin|<\uff5ctool\u2581call\u2581begin|\[TOOL_CALLS\]\s*[^\W\d]"
-    r"|\u273fFUNCTION|\bto=functions\.\S{1,120}\s+(?:json\s*)?\{))"
+    r"|\bto=functions\.\S{1,120}\s+(?:json\s*)?\{))"
     rf"|<(?P<tag>(?i:{_KEYS}))>\s*(?P<in_tag>{_NAME})\s*</(?P=tag)>"
     rf"|^[ \t>*-]*(?P<key>(?i:{_KEYS}))[ \t*]*[:=][ \t*`\"]*(?P<on_line>{_NAME})[ \t*`\"]*$"
     rf"|</?(?P<tool>(?i:{_TOOL_TAGS}))>"

@@ -14,12 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
-from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
-from skillruntime.contract.coercion.subschemas import declared_properties
-from skillruntime.contract.coercion.whole_numbers import with_whole_numbers
+from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, with_whole_numbers, without_decimals
+from skillruntime.contract.coercion.subschemas import declared_properties, secret_texts
 from skillruntime.contract.defaults import Defaults
-from skillruntime.contract.document import document_faults
-from skillruntime.contract.document_schema import EDITOR_SCHEMA
+from skillruntime.contract.document import EDITOR_SCHEMA, document_faults
 from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.parameters import may_have_swallowed, typed_parameters, with_swallowed
@@ -239,8 +237,8 @@ class Contract:
                 parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
             policy = policy_named(policy or self.policy)
             return self._accept_slowly(raw, parsed, version, fill_defaults, policy, finish_reason)
-        # A step that walks the value by recursion, close to the end of the host's own stack, as the reference engine
-        # does; or the fast engine, which compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
+        # A step that walks the value by recursion, close to the end of the host's own stack; or the engine, which
+        # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise
@@ -398,7 +396,8 @@ class Contract:
         value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str | bytes | bytearray))
         attempt = self._as_version(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
+        has_secret = self.input.may_hold_secrets and bool(secret_texts(self.input.references, parsed.value))
+        syntax = _syntax_repairs(raw, parsed, has_secret)
         repairs = syntax + unwrapped + attempt.coerced.repairs
         accepted = self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
         lost = tuple(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.references import properties_of
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError, SkillRuntimeError
 
@@ -55,62 +56,50 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         yield advice("contract-no-input", "the contract has no input schema", "declare the parameters under 'input'")
         return
     for where, level in _objects(schema):
-        properties = level.get("properties") or {}
-        own = {name: each for name, each in properties.items() if isinstance(each, Mapping) and "const" not in each}
-        required = [name for name in level.get("required") or [] if name in own]
-        # 31.1, first principle: only what is really needed is required.
-        if own and not required and "oneOf" not in schema:
-            hint = "a model calls with {}: if that is not meant, require what the skill cannot do without"
-            yield advice("contract-no-required", f"no parameter is required{where}", hint)
-        if len(required) > MANY_REQUIRED and len(required) > 0.8 * len(own):
-            hint = "give defaults to what has a usual value"
-            yield advice(
-                "contract-many-required", f"{len(required)} of {len(own)} parameters are required{where}", hint
-            )
-        # 31.1, fourth principle: no undeclared parameter.
-        if own and level.get("additionalProperties", True) is not False and "oneOf" not in level:
-            hint = 'add "additionalProperties": false'
-            yield advice("contract-open", f"undeclared parameters are let through{where}", hint)
+        yield from _object_findings(where, level, "oneOf" in schema, advice)
     for call, older, results in _ambiguous_calls(document):
         hint = "rename a parameter whose meaning changes, so that a call without a version is of one version only"
         message = f"{call} is a call of {older} too, with another result: {results}"
         yield advice("contract-two-versions", message, hint)
     for name, parameter in _parameters(schema).items():
         yield from _parameter_findings(name, parameter, advice)
-    for name, change, version in _changed_meanings(document, schema):
-        hint = "give it a new name, such as one with its unit: a call without a version may be of either"
-        yield advice("parameter-changed-meaning", f"{name!r} keeps its name in {version}, but its {change}", hint)
+    for name, version in _changed_defaults(document, schema):
+        message = f"{name!r} keeps its name in {version}, but its default changes"
+        hint = "give it a new name: a call without a version may be of either"
+        yield advice("parameter-changed-meaning", message, hint)
 
 
-def _changed_meanings(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield each parameter that means another thing under its old name after a migration, and what changes.
+def _object_findings(where: str, schema: Mapping[str, Any], is_branch: bool, advice: Any) -> Iterator[Diagnostic]:
+    properties = schema.get("properties") or {}
+    own = {name: each for name, each in properties.items() if isinstance(each, Mapping) and "const" not in each}
+    required = [name for name in schema.get("required") or [] if name in own]
+    # 31.1, first principle: only what is really needed is required.
+    if own and not required and not is_branch:
+        hint = "a model calls with {}: if that is not meant, require what the skill cannot do without"
+        yield advice("contract-no-required", f"no parameter is required{where}", hint)
+    if len(required) > MANY_REQUIRED and len(required) > 0.8 * len(own):
+        hint = "give defaults to what has a usual value"
+        yield advice("contract-many-required", f"{len(required)} of {len(own)} parameters are required{where}", hint)
+    # 31.1, fourth principle: no undeclared parameter.
+    if own and schema.get("additionalProperties", True) is not False and "oneOf" not in schema:
+        hint = 'add "additionalProperties": false'
+        yield advice("contract-open", f"undeclared parameters are let through{where}", hint)
 
-    A call says which version it was written for by its shape alone, so the same name and type with another unit or
-    default is refused as ambiguous, or read as the newer one.
+
+def _changed_defaults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each parameter whose default a migration changes under its old name, and the new version.
+
+    A call says which version it was written for by its shape alone, so what is left out is read as the newer default.
     """
-    properties = schema.get("properties")
     migrations = document.get("migrations")
     for migration in migrations if isinstance(migrations, list) else ():
         accepts = migration.get("accepts") if isinstance(migration, Mapping) else None
-        before = accepts.get("properties") if isinstance(accepts, Mapping) else None
-        if not isinstance(before, Mapping) or not isinstance(properties, Mapping):
-            continue
-        steps = migration.get("steps")
-        converted = {
-            str(each["convert"].get("at", ""))[1:]
-            for each in (steps if isinstance(steps, list) else ())
-            if isinstance(each, Mapping)
-            and isinstance(each.get("convert"), Mapping)
-            and not {"factor", "divisor", "offset"}.isdisjoint(each["convert"])
-        }
-        for name in properties:
-            old, new = before.get(name), properties[name]
-            if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        for name, old in properties_of(accepts).items():
+            new = properties_of(schema).get(name)
+            if not isinstance(old, Mapping) or not isinstance(new, Mapping) or "default" not in old.keys() & new.keys():
                 continue
-            if name in converted:
-                yield name, "unit changes", str(migration.get("to"))
-            elif "default" in old and "default" in new and old["default"] != new["default"]:
-                yield name, "default changes", str(migration.get("to"))
+            if not is_same(old["default"], new["default"]):
+                yield name, str(migration.get("to"))
 
 
 def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -86,11 +86,7 @@ def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]])
     added = {name: default for name, default in level.plain.items() if name not in value}
     added |= {name: copy.deepcopy(default) for name, default in level.copied.items() if name not in value}
     if added and level.names is not None:
-        undeclared = [key for key in value if key not in level.names][:MAX_COMPARED]
-        for key, name in close_names(undeclared, list(added)):
-            if name in added:
-                misspelt.append((key, name))
-                del added[name]
+        _leave_out_misspelt(value, level.names, added, misspelt)
     for name, below in level.members.items():
         member = value.get(name)
         if isinstance(member, dict):
@@ -104,6 +100,17 @@ def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]])
             if any(new is not old for new, old in zip(inside, items, strict=True)):
                 added[name] = inside
     return value | added if added else value
+
+
+def _leave_out_misspelt(
+    value: dict[str, Any], names: frozenset[str], added: dict[str, Any], misspelt: list[tuple[str, str]]
+) -> None:
+    """Remove from *added* what an undeclared key of *value* may mean, and note both in *misspelt*."""
+    undeclared = [key for key in value if key not in names][:MAX_COMPARED]
+    for key, name in close_names(undeclared, list(added)):
+        if name in added:
+            misspelt.append((key, name))
+            del added[name]
 
 
 def _level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]) -> _Level:

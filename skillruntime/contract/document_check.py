@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.document import contract_form, version_faults
-from skillruntime.contract.document_schema import CONTRACT_SCHEMA
+from skillruntime.contract.document import CONTRACT_SCHEMA, contract_form, version_faults
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import format_pointer, value_at
@@ -272,10 +271,8 @@ def _is_usable(key: str, value: Any) -> bool:
 
 def _is_empty(schema: Any) -> bool:
     """Whether it is proved that no value fits *schema*; False where that is undecided."""
-    try:
-        import jsonschema_rs  # the fast wheel may be missing; then nothing is proved
-    except ImportError:
-        return False
+    import jsonschema_rs
+
     try:
         return str(jsonschema_rs.canonicalize(schema).satisfiability()) == "no"
     except Exception:  # it raises many kinds for references and patterns that it cannot follow

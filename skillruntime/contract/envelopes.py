@@ -14,7 +14,7 @@ from typing import Any
 
 from skillruntime.contract.arguments import fail, several_calls
 from skillruntime.contract.coercion.keys import wrapped
-from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.json_text import UnreadableError
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, is_name_of
 from skillruntime.errors import SkillInputError
 

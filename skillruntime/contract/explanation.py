@@ -17,8 +17,10 @@ from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     in_place,
     property_locations,
+    secret_texts,
     subschemas,
     without_secrets,
+    without_texts,
 )
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References, properties_of
@@ -71,14 +73,14 @@ _RANGE = {
 _UNIT = {"minLength": " characters", "maxLength": " characters"}
 
 
-def explain(violations: Iterable[Violation], schema: Schema | None = None) -> list[SkillError]:
+def explain(violations: Iterable[Violation], schema: Schema | None = None, *, sent: Any = None) -> list[SkillError]:
     """Return one error per offending parameter, the first things first; at most a dozen.
 
     Each carries the JSON Pointer, what was expected (the part of the schema), what came (shortened; never a secret),
     and the next step. *schema* is the one that was violated: it says which values are secrets, and what a union or a
-    reference declares.
+    reference declares. A secret of *sent*, the whole value, is not shown in another part of it either.
     """
-    explainer = _Explainer(schema)
+    explainer = _Explainer(schema, sent)
     found: dict[Path, SkillError] = {}
     for violation in _meant(violations, [MAX_BRANCHES]):
         for path, error in explainer.errors(violation):
@@ -138,9 +140,10 @@ def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
 class _Explainer:
     """Explains violations of one schema."""
 
-    def __init__(self, schema: Schema | None) -> None:
+    def __init__(self, schema: Schema | None, sent: Any) -> None:
         self.references = schema.references if schema is not None else References({})
         self.may_hide = schema is not None and schema.may_hold_secrets
+        self.secrets = secret_texts(self.references, sent) if self.may_hide else set()
 
     def errors(self, violation: Violation) -> Iterator[tuple[Path, SkillError]]:
         path, keyword = violation.path, violation.keyword
@@ -226,11 +229,12 @@ class _Explainer:
         return tuple(shown)
 
     def quoted(self, path: Path, value: Any) -> str:
-        shown = without_secrets(self.references, path, value) if self.may_hide else value
-        return _SECRET if shown == _SECRET else quoted(shown)
+        if self.may_hide:
+            value = without_texts(without_secrets(self.references, path, value), self.secrets)
+        return _SECRET if value == _SECRET else quoted(value)
 
 
-def _locations(violation: Violation) -> list[Path | None]:
+def _locations(violation: Violation) -> list[Path]:
     """Return where the properties of the object that *violation* is about may be declared."""
     return [violation.location] if violation.path else [violation.location, ()]
 
@@ -264,8 +268,20 @@ def _tokens(value: Any) -> int:
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
+_FAULTS = {
+    "uniqueItems": "has an item twice",
+    "propertyNames": "has a key that is not allowed",
+    "not": "is a value that the schema excludes",
+    "nested": "has a part that does not fit, nested too deep to be explained",
+}
+
+
 def _fault(violation: Violation, is_secret: bool) -> str:
     keyword, expected = violation.keyword, violation.expected
+    if keyword in _FAULTS:
+        return _FAULTS[keyword]
+    if keyword in _RANGE:
+        return f"{_RANGE[keyword]} {expected}{_UNIT.get(keyword, '')}"
     match keyword:
         case "ambiguous":
             options = [] if is_secret else _distinct(expected[:3])
@@ -283,53 +299,34 @@ def _fault(violation: Violation, is_secret: bool) -> str:
         case "pattern":
             return f"does not match {shortened(str(expected))}"
         case "anyOf" | "oneOf":
-            # More than are shown need not be described: a union may have hundreds of branches.
-            some = islice((each for each in expected or () if isinstance(each, dict)), MAX_LISTED // 2)
-            kinds = [in_words(branch) for branch in some]
-            # No branch is violated, so several fit; that is the only other way to break `oneOf`.
-            if keyword == "oneOf" and not violation.branches:
-                return "fits more than one of the alternatives, and must fit exactly one"
-            return "is none of: " + shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
-        case "uniqueItems":
-            return "has an item twice"
+            return _fault_of_union(violation)
         case "contains" | "minContains" | "maxContains":
             return f"does not contain the right number of items that fit {shortened(json.dumps(expected))}"
-        case "propertyNames":
-            return "has a key that is not allowed"
-        case "not":
-            return "is a value that the schema excludes"
-        case "nested":
-            return "has a part that does not fit, nested too deep to be explained"
-        case _ if keyword in _RANGE:
-            return f"{_RANGE[keyword]} {expected}{_UNIT.get(keyword, '')}"
-        case _:
-            return "is not allowed here"
+    return "is not allowed here"
+
+
+def _fault_of_union(violation: Violation) -> str:
+    # No branch is violated, so several fit; that is the only other way to break `oneOf`.
+    if violation.keyword == "oneOf" and not violation.branches:
+        return "fits more than one of the alternatives, and must fit exactly one"
+    # More than are shown need not be described: a union may have hundreds of branches.
+    some = islice((each for each in violation.expected or () if isinstance(each, dict)), MAX_LISTED // 2)
+    kinds = [in_words(branch) for branch in some]
+    return "is none of: " + shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
 
 
 def _advice(violation: Violation, is_secret: bool) -> str | None:
-    keyword, schema, value = violation.keyword, violation.schema, violation.value
+    keyword, schema = violation.keyword, violation.schema
     match keyword:
         case "ambiguous":
-            if is_secret or not _distinct(violation.expected[:3]):
-                return "Send it exactly as the schema describes it" + (
-                    f": {in_words(schema)}" if in_words(schema) else ""
-                )
-            is_text = all(map(_is_text, violation.expected))
-            return "Send one of them, exactly as it is written here" if is_text else "Send one of them, in its own type"
+            return _advice_on_meaning(violation, is_secret)
         case "not":
             other = in_words(schema.get("not")) if isinstance(schema, dict) else ""
             return f"Send a value other than {other}" if other else "Send another value; this one is excluded"
         case "uniqueItems":
             return "Send each item once"
         case "enum":
-            if isinstance(value, str) and _names_several(value, schema["enum"]):
-                return "Send one of them"
-            near = (
-                nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
-            )
-            # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
-            is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)
-            return f"Did you mean {quoted(near)}?" if is_clear else "Send one of them"
+            return _advice_on_choice(violation.value, schema["enum"], is_secret)
         case "propertyNames" if isinstance(violation.expected, dict):
             # A key is always a string; of an enum the members say enough.
             return f"Send an object in which each key is {in_words({'type': 'string', **violation.expected})}"
@@ -345,6 +342,23 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
         return "Send a string that matches it"
     wanted = in_words(schema)
     return f"Send {wanted}" if wanted else None
+
+
+def _advice_on_meaning(violation: Violation, is_secret: bool) -> str:
+    if is_secret or not _distinct(violation.expected[:3]):
+        wanted = in_words(violation.schema)
+        return "Send it exactly as the schema describes it" + (f": {wanted}" if wanted else "")
+    is_text = all(map(_is_text, violation.expected))
+    return "Send one of them, exactly as it is written here" if is_text else "Send one of them, in its own type"
+
+
+def _advice_on_choice(value: Any, members: list[Any], is_secret: bool) -> str:
+    if not isinstance(value, str) or is_secret or _names_several(value, members):
+        return "Send one of them"
+    near = nearest(value, filter(_is_text, members))
+    # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
+    is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)
+    return f"Did you mean {quoted(near)}?" if is_clear else "Send one of them"
 
 
 _SIGNS = re.compile(r"(?<![\s+_\u2212-])[\s+_\u2212-]++(?=\d)")

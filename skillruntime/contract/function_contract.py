@@ -31,7 +31,6 @@ from skillruntime.contract.annotation_schema import (
     tidied,
     unusable,
 )
-from skillruntime.contract.docstring import documented
 from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.response import SkillResponse, holds_iterator
@@ -159,7 +158,7 @@ class TypedFunction:
 
     def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
         """Return the contract document."""
-        summary, described = documented(inspect.getdoc(_written(self.function)) or "")
+        summary, described = _documented(inspect.getdoc(_written(self.function)) or "")
         document: dict[str, Any] = {"name": name or _named(self.function), "description": summary}
         if version is not None:
             document["version"] = version
@@ -436,3 +435,29 @@ def _named(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _documented(text: str) -> tuple[str, dict[str, str]]:
+    """Return the first paragraph of a docstring, and what it says of each parameter.
+
+    >>> _documented("Search the notes.\\n\\nArgs:\\n    query: Words to look for.\\n")
+    ('Search the notes.', {'query': 'Words to look for.'})
+    """
+    summary = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
+    described = {match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)}
+    if section := re.search(
+        r"^(?:Args|Arguments|Parameters)(?::|\n---)[^\n]*+\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)", text, re.MULTILINE
+    ):
+        # Google's style indents the section, NumPy's underlines its heading with dashes.
+        pattern = _NUMPY if "---" in section[0] else _GOOGLE
+        described |= {match[1]: " ".join(match[2].split()) for match in pattern.finditer(section[1])}
+    return summary, described
+
+
+_SPHINX = re.compile(r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
+_GOOGLE = re.compile(
+    r"^[ \t]{2,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+?)"
+    r"(?=\n[ \t]{2,8}\*{0,2}\w+\s*(?:\([^)]*\))?:|\n\s*\n|\n\w|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_NUMPY = re.compile(r"^(\w+)(?:\s*:[^\n]*)?\n[ \t]+(.+?)(?=\n\w|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)

@@ -17,7 +17,7 @@ from typing import Any
 
 from skillruntime.contract.plain_json import ANY_LEVELS
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.references import Document, Location, References, children
+from skillruntime.contract.references import Location, References, children
 
 __all__ = ["Bounds", "SchemaTooCostlyError", "measure"]
 
@@ -31,6 +31,7 @@ MAX_EVALUATIONS = 100_000
 LEVEL_BYTES, STEP_BYTES, STACK_BYTES = 400, 80, 4_000_000
 
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_OF_OBJECTS = ("name", "pattern", "rest")
 
 
 class SchemaTooCostlyError(ValueError):
@@ -52,18 +53,16 @@ class Bounds:
     levels: int = ANY_LEVELS
 
 
-def measure(
-    document: Mapping[str, Any] | bool, *, resources: Mapping[str, Any] | None = None, dialect: str = "", base: str = ""
-) -> Bounds:
+def measure(document: Mapping[str, Any] | bool, *, dialect: str = "", base: str = "") -> Bounds:
     """Return the bounds of the schema *document*, with references that are read as `References` reads them.
 
     Raises:
         SchemaTooCostlyError: it is too large, too deep, refers to itself without end, or branches exponentially.
     """
     has_references = _check_size(document)
-    references = References(document, resources=resources, dialect=dialect, base=base)
+    references = References(document, dialect=dialect, base=base)
     for location, declared in references.dialects.items():
-        if not isinstance(location[0], Document) and dialect and declared.rstrip("#") != dialect.rstrip("#"):
+        if dialect and declared.rstrip("#") != dialect.rstrip("#"):
             where = format_pointer(location)
             raise SchemaTooCostlyError(f"it changes its dialect at {where}; one document has one $schema")
     if not has_references:  # nothing is evaluated more often than it is written
@@ -158,31 +157,30 @@ def _is_closed(references: References, location: Location, seen: tuple[Location,
     schema = references.schema_at(location)
     if not isinstance(schema, dict):
         return schema is False
-    # Null and containers are where an engine may pass by a value that is not JSON without looking at it.
-    if "const" in schema:
-        return schema["const"] is not None and not isinstance(schema["const"], dict | list)
-    if isinstance(schema.get("enum"), list):
-        return all(value is not None and not isinstance(value, dict | list) for value in schema["enum"])
+    listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(listed, list):
+        # Null and containers are where an engine may pass by a value that is not JSON without looking at it.
+        return not any(value is None or isinstance(value, dict | list) for value in listed)
     if not _REFERENCES.isdisjoint(schema):
         targets = references.targets(location)
         if len(targets) != 1 or targets[0] in seen:
             return False
         return _is_closed(references, targets[0], (*seen, targets[0]))
     types = schema.get("type")
-    if isinstance(types, str) and types not in ("object", "array"):
-        return types != "null"
-    below = list(children(schema, location))
-    if types is None:
-        branches = [child for child in below if {"anyOf", "oneOf"} & set(child.location[-2:-1])]
-        return bool(branches) and all(_is_closed(references, child.location, seen) for child in branches)
-    types = types if isinstance(types, list) else [types]
-    members = [child for child in below if child.kind in ("name", "pattern", "rest")]
-    items = [child for child in below if child.kind in ("index", "items") and "contains" not in child.location[-1:]]
-    if "null" in types:
-        return False
-    if "object" in types and not any(child.kind == "rest" for child in members):
-        return False
-    if "array" in types and not any(child.kind == "items" and child.location[-1] == "items" for child in items):
-        return False
-    parts = (members if "object" in types else []) + (items if "array" in types else [])
-    return all(_is_closed(references, child.location, seen) for child in parts)
+    if types is not None:
+        kinds = types if isinstance(types, list) else [types]
+        return all(_is_closed_for(kind, references, location, seen) for kind in kinds)
+    branches = [child for child in children(schema, location) if {"anyOf", "oneOf"} & set(child.location[-2:-1])]
+    return bool(branches) and all(_is_closed(references, branch.location, seen) for branch in branches)
+
+
+def _is_closed_for(kind: str, references: References, location: Location, seen: tuple[Location, ...]) -> bool:
+    """Whether that holds of the values of the type *kind* that the schema at *location* admits."""
+    if kind not in ("object", "array"):
+        return kind != "null"
+    rest, inside = ("items", ("index", "items")) if kind == "array" else ("additionalProperties", _OF_OBJECTS)
+    schema = references.schema_at(location)
+    if not isinstance(schema.get(rest), dict | bool):
+        return False  # members or items that no subschema looks at
+    parts = [child for child in children(schema, location) if child.kind in inside and child.location[-1] != "contains"]
+    return all(_is_closed(references, part.location, seen) for part in parts)

@@ -12,8 +12,8 @@ from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.subschemas import places_of, property_locations
+from skillruntime.contract.json_text import UnreadableError, decode
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.strict_json import UnreadableError, decode
 from skillruntime.contract.templates import without_breaks
 from skillruntime.errors import SkillInputError
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.json_text import UnreadableError
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, folded, is_name_of
 
 __all__ = ["ALONE", "fault_after", "fault_before", "fault_of_values"]

@@ -262,7 +262,7 @@ def _along(
 def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
     coerced = coerce(arguments, shape, policy, reserved=shapes.reserved)
     if not coerced.fits:
-        errors = explain(coerced.violations, shape)
+        errors = explain(coerced.violations, shape, sent=arguments)
         if shape is shapes.current and shapes.migrations:
             errors = [_without_conversion(shapes, error) for error in errors]
         raise SkillInputError("Input validation failed", skill_errors=errors)
@@ -293,7 +293,7 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
 # Rules of repair by which a value stays what it is, in another form.
 _FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
 # Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
-_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
+_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:

@@ -1,7 +1,7 @@
 """Where the subschemas of a schema document are, and where its references lead: every kind of reference counts.
 
 A location is the path of a subschema inside its document. The walker reads a schema by its keywords, so a property
-that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies outside the documents has no location.
+that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies outside the document has no location.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Document", "Location", "References", "children", "properties_of", "referenced", "resolve"]
+__all__ = ["Child", "Location", "References", "children", "properties_of", "referenced", "resolve"]
 
 Location: TypeAlias = Path
 Found = TypeVar("Found")
@@ -20,6 +20,13 @@ Found = TypeVar("Found")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
+# Up to draft 7 `dependencies` had both meanings; 2019-09 divided it.
+_MAPS = (
+    ("dependentSchemas", "same"),
+    ("dependencies", "same"),
+    ("properties", "name"),
+    ("patternProperties", "pattern"),
+)
 _DEFINITIONS = ("$defs", "definitions")
 _REST = ("additionalProperties", "unevaluatedProperties")
 _OF_ARRAYS = frozenset({"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"})
@@ -33,12 +40,6 @@ _APPLICATORS = frozenset(
 _METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
 # From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are ignored.
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
-
-
-class Document(str):
-    """The first token of a location in another document than the main one: its URI."""
-
-    __slots__ = ()
 
 
 class Child(NamedTuple):  # a hundred are made for a schema of usual size; a dataclass would take three times as long
@@ -64,19 +65,12 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     if not isinstance(schema, dict) or schema.keys().isdisjoint(_APPLICATORS):  # most schemas of a value have none
         return
     for keyword in _IN_PLACE_LISTS:
-        if keyword in schema:
-            yield from _listed(schema, location, keyword, "same")
+        yield from _listed(schema, location, keyword, "same")
     for keyword in _IN_PLACE:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "same")
-    # Up to draft 7 one keyword had both meanings; 2019-09 divided it.
-    for keyword in ("dependentSchemas", "dependencies"):
-        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
-            if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
-                yield Child((*location, keyword, name), child, "same", name)
-    for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
-        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
-            yield Child((*location, keyword, name), child, kind, name)
+    for keyword, kind in _MAPS:
+        yield from _named(schema, location, keyword, kind)
     for keyword in _REST:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "rest", frozenset(properties_of(schema)))
@@ -85,8 +79,13 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     if not _OF_ARRAYS.isdisjoint(schema):
         yield from _items(schema, location)
     for keyword in _DEFINITIONS:
-        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
-            yield Child((*location, keyword, name), child, "none", name)
+        yield from _named(schema, location, keyword, "none")
+
+
+def _named(schema: dict[str, Any], location: Location, keyword: str, kind: str) -> Iterator[Child]:
+    for name, child in properties_of(schema, keyword).items():
+        if not isinstance(child, list):  # up to draft 7 `dependencies` may also have lists of required names
+            yield Child((*location, keyword, name), child, kind, name)
 
 
 def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
@@ -122,7 +121,7 @@ def _listed(schema: dict[str, Any], location: Location, keyword: str, kind: str)
 
 
 class References:
-    """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
+    """The subschemas and references of one schema *document*.
 
     ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
 
@@ -131,11 +130,8 @@ class References:
     (('$defs', 'item'),)
     """
 
-    def __init__(
-        self, document: Any, *, resources: Mapping[str, Any] | None = None, dialect: str = "", base: str = ""
-    ) -> None:
+    def __init__(self, document: Any, *, dialect: str = "", base: str = "") -> None:
         self.document = document
-        self._resources = dict(resources or {})
         self.is_old = any(draft in dialect for draft in _BEFORE_2019)
         self._base = base
         self._bases: dict[Location, str] = {}
@@ -146,9 +142,7 @@ class References:
         self.dialects: dict[Location, str] = {}
         self._known: dict[Any, Any] = {}
         self._targets: dict[Location, tuple[Location, ...]] = {}
-        self._read((), document, base)
-        for uri, resource in self._resources.items():
-            self._read((Document(uri),), resource, uri)
+        self._read(document, base)
 
     def once(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """Return what *make* finds out about the schema, which never changes; it is asked once for each *key*.
@@ -166,8 +160,6 @@ class References:
         Raises:
             LookupError: there is none.
         """
-        if location and isinstance(location[0], Document):
-            return value_at(self._resources[location[0]], location[1:])
         return value_at(self.document, location)
 
     def targets(self, location: Location) -> tuple[Location, ...]:
@@ -227,11 +219,11 @@ class References:
         below = _walk(self.schema_at(root), fragment)
         return None if below is None else (*root, *below)
 
-    def _read(self, location: Location, schema: Any, base: str) -> None:
+    def _read(self, schema: Any, base: str) -> None:
         """Note the identifiers and anchors in *schema*; not by recursion, for it may be nested deeply."""
-        self._locations.setdefault(base, location)
-        self._bases[location] = base
-        pending: list[tuple[Location, Any, str]] = [(location, schema, base)]
+        self._locations[base] = ()
+        self._bases[()] = base
+        pending: list[tuple[Location, Any, str]] = [((), schema, base)]
         while pending:
             here, part, base = pending.pop()
             if isinstance(part, dict):

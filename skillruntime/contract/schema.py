@@ -13,8 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.contract.engines import BASE, DIALECTS, Engine, ReferenceEngine, RustEngine, UnusableSchemaError
-from skillruntime.contract.harmless_pattern import is_harmless, patterns_of
+from skillruntime.contract.engines import BASE, DIALECTS, Engine, UnusableSchemaError
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path
@@ -30,8 +29,7 @@ DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 class Schema:
     """A JSON Schema, checked, bounded and compiled once for the same content.
 
-    *where* names the document in errors. *resources* maps URIs to schemas that a ``$ref`` may reach besides the
-    document itself. *engine* is ``"rust"``, ``"reference"``, or ``"auto"`` for the fast one where its wheel is there.
+    *where* names the document in errors; a ``$ref`` reaches nothing but the document.
 
     >>> Schema({"type": "integer", "minimum": 1}).is_valid(5)
     True
@@ -55,12 +53,10 @@ class Schema:
         document: Mapping[str, Any] | bool,
         *,
         where: str = "schema",
-        resources: Mapping[str, Any] | None = None,
         assert_formats: bool = True,
-        engine: str = "auto",
     ) -> None:
         self.document, self.where = document, where
-        self._compile(resources, assert_formats, engine)
+        self._compile(assert_formats)
 
     @classmethod
     def known(cls, document: Mapping[str, Any] | bool, *, where: str = "schema") -> Schema:
@@ -69,14 +65,13 @@ class Schema:
         schema.document, schema.where = document, where
         return schema
 
-    def _compile(self, resources: Mapping[str, Any] | None, assert_formats: bool, engine: str) -> None:
+    def _compile(self, assert_formats: bool) -> None:
         document, where = self.document, self.where
         if not isinstance(document, dict | bool):
             kind = type(document).__name__
             raise InvalidSkillError(f"{where} is {kind}; a JSON Schema is an object, true or false")
         try:
-            dialect = _dialect_of(document, resources or {})
-            bounds = measure(document, resources=resources, dialect=dialect, base=BASE)
+            bounds = measure(document, dialect=_dialect_of(document), base=BASE)
             self.references = bounds.references
             self.guarded = bounds.guarded
             self.levels = bounds.levels
@@ -85,14 +80,7 @@ class Schema:
             self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             self.may_hold_formats = '"format"' in text
             self.integer_members = _integer_members(document, text)
-            if resources:
-                self._engine = _compile(document, dict(resources), assert_formats, engine)
-            else:
-                self._engine = _compile_once(text, assert_formats, engine)
-            if bounds.is_recursive and not self._engine.remembers:
-                raise SchemaTooCostlyError(
-                    "it is recursive by dynamic references, or refers to another dialect, which needs jsonschema-rs"
-                )
+            self._engine = _compile_once(text, assert_formats)
             self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
@@ -151,15 +139,19 @@ class _UncompiledSchema(Schema):
         def __getattr__(self, name: str) -> Any:
             if name not in Schema.__slots__ or name in ("document", "where"):
                 raise AttributeError(name)
-            self._compile(None, True, "auto")
+            self._compile(True)
             self.__class__ = Schema
             return getattr(self, name)
 
 
 # A thousand tools: more than a catalog usually holds, so that none is compiled twice.
 @lru_cache(maxsize=1024)
-def _compile_once(text: str, assert_formats: bool, engine: str) -> Engine:
-    return _compile(json.loads(text), {}, assert_formats, engine)
+def _compile_once(text: str, assert_formats: bool) -> Engine:
+    document = json.loads(text)
+    dialect = _dialect_of(document)
+    if isinstance(document, dict) and "$schema" in document:
+        document["$schema"] = dialect
+    return Engine(document, dialect=dialect, assert_formats=assert_formats)
 
 
 _PLAIN = frozenset(
@@ -191,34 +183,11 @@ def _integer_members(document: Mapping[str, Any] | bool, text: str) -> frozenset
     return frozenset(found)
 
 
-def _dialect_of(document: Any, resources: Mapping[str, Any]) -> str:
+def _dialect_of(document: Any) -> str:
     if not isinstance(document, dict) or "$schema" not in document:
         return DEFAULT_DIALECT
     declared = str(document["$schema"]).rstrip("#")
     if declared in DIALECTS:
         return DIALECTS[declared]
-    # A metaschema of the host's own, which it handed in.
-    if declared in resources:
-        return declared
     known = ", ".join(sorted(set(DIALECTS.values())))
     raise UnusableSchemaError(f"$schema is {declared!r}; known are {known}")
-
-
-def _compile(document: Any, resources: dict[str, Any], assert_formats: bool, engine: str) -> Engine:
-    dialect = _dialect_of(document, resources)
-    if isinstance(document, dict) and "$schema" in document:
-        document = {**document, "$schema": dialect}
-    options: dict[str, Any] = {"dialect": dialect, "resources": resources, "assert_formats": assert_formats}
-    if engine == "reference":
-        return ReferenceEngine(document, **options)
-    try:
-        return RustEngine(document, **options)
-    except ImportError:
-        if engine == "rust":
-            raise
-        # Python's `re` backtracks: a pattern of an untrusted contract must not hold the host for years.
-        if harmful := next((each for each in patterns_of(document) if not is_harmless(each)), None):
-            raise UnusableSchemaError(
-                f"the pattern {harmful[:60]!r} may take endless time without jsonschema-rs; install it"
-            ) from None
-        return ReferenceEngine(document, **options, bounded=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from skillruntime.contract.lenient_json import LenientParser
-from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.json_text import LenientParser, UnreadableError
 
 __all__ = ["TEMPLATES", "Template", "python_call", "read_parameters", "without_breaks"]
 
@@ -70,8 +69,6 @@ TEMPLATES: tuple[Template, ...] = (
     Template(re.compile(rf"\[TOOL_CALLS\]\s*{_TOOL}(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\s*\{{))")),
     # Harmony whose tokens a server left out; whole, it is read by its messages.
     Template(re.compile(r"to=(?P<name>functions\.[\w.:/-]{1,120})\s+(?:json\s*)?")),
-    # Qwen-Agent.
-    Template(re.compile(rf"\u273fFUNCTION\u273f:\s*{_TOOL}\s*\u273fARGS\u273f:")),
 )
 
 
@@ -88,7 +85,8 @@ def read_parameters(text: str, position: int, template: Template) -> tuple[dict[
     texts: dict[str, str] = {}
     strings: dict[str, bool] = {}
     while True:
-        position = _skip_space(text, position)
+        while text[position : position + 1].isspace():
+            position += 1
         if text.startswith(template.closing, position):
             return texts, strings, position + len(template.closing)
         match = template.parameter.match(text, position)
@@ -105,14 +103,6 @@ def read_parameters(text: str, position: int, template: Template) -> tuple[dict[
         if said := match.groupdict().get("string"):
             strings[key] = said == "true"
         position = end + len(template.value_end)
-
-
-def _skip_space(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
-
-
-_SPACE = re.compile(r"\s+")
 
 
 def without_breaks(text: str, breaks: bool) -> str:

@@ -4,7 +4,7 @@ An engine's own list costs too much for adversarial values. jsonschema-rs builds
 read: each missing name copies the whole object (4,000 missing of 8,000: 9 s), each refused item copies its enum (500
 items of an enum of 5,000: 0.2 s), and each union lists what every branch finds wrong, at every level of a recursive
 value. Here a part that fits is never entered, a union's branches are listed only when they are asked for, and a caller
-may stop after the first few violations. Both engines give the same list, since both only answer yes or no.
+may stop after the first few violations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, format_pointer
-from skillruntime.contract.references import Document, Location, References, properties_of
+from skillruntime.contract.references import Location, References, properties_of
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Fits", "Lister", "Violation"]
@@ -60,15 +60,15 @@ _UNTRACED = ("unevaluatedItems", "$dynamicRef", "$recursiveRef", "$ref")
 class Violation:
     """One keyword that a value breaks.
 
-    ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword (``None``
-    where it lies in another document), ``names`` are the properties that are missing or unexpected, ``branches`` are
-    the violations of each branch of an ``anyOf`` or ``oneOf``: made by ``list_branches`` when they are asked for, since
-    a union of fifty branches has hundreds of them and most are never looked at.
+    ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword, ``names``
+    are the properties that are missing or unexpected, ``branches`` are the violations of each branch of an ``anyOf``
+    or ``oneOf``: made by ``list_branches`` when they are asked for, since a union of fifty branches has hundreds of
+    them and most are never looked at.
     """
 
     keyword: str
     path: Path
-    location: Path | None
+    location: Path
     schema: Any
     value: Any
     names: tuple[str, ...] = ()
@@ -94,11 +94,10 @@ class Violation:
 class _Rules:
     """What the subschema at one location asks for, read once: each item of an array asks for it again.
 
-    ``counts`` is false where a reference hides the keywords beside it; ``found`` is the location of violations.
+    ``counts`` is false where a reference hides the keywords beside it.
     """
 
     schema: Any
-    found: Location | None
     counts: bool
     assertions: list[tuple[str, tuple[type, ...], Callable[[Any], bool]]]
     unions: list[tuple[str, list[Location]]]
@@ -132,7 +131,7 @@ class Lister:
             rules = self._rules(place)
             if len(where) > levels:
                 is_empty = False
-                yield Violation("nested", where, rules.found, rules.schema, part)
+                yield Violation("nested", where, place, rules.schema, part)
                 continue
             below: list[Part] = []
             try:
@@ -141,14 +140,13 @@ class Lister:
                     yield violation
             except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
                 is_empty = False
-                yield Violation("schema", where, rules.found, rules.schema, part)
+                yield Violation("schema", where, place, rules.schema, part)
             # In the order of the schema, the first thing wrong first: a model reads the first error.
             pending += reversed(below)
         if is_empty:  # what cannot be traced to one part, such as a dynamic reference with several targets
-            rules = self._rules(location)
-            schema = rules.schema
+            schema = self._rules(location).schema
             keyword = next((word for word in _UNTRACED if isinstance(schema, dict) and word in schema), "schema")
-            yield Violation(keyword, path, rules.found, schema, value)
+            yield Violation(keyword, path, location, schema, value)
 
     def _here(
         self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part], levels: int
@@ -157,13 +155,13 @@ class Lister:
         schema = rules.schema
         if not isinstance(schema, dict):
             if schema is False:
-                yield Violation(str(location[-1]) if location else "false", path, rules.found, False, value)
+                yield Violation(str(location[-1]) if location else "false", path, location, False, value)
             return
         if rules.counts:
             for keyword, types, check in rules.assertions:
                 if isinstance(value, types) and not check(value):
                     named, shown = _as_since_draft_6(keyword, schema)
-                    yield Violation(named, path, rules.found, shown, value)
+                    yield Violation(named, path, location, shown, value)
             yield from self._unions(value, rules, location, path, fits, levels)
             if isinstance(value, dict):
                 yield from self._members(value, rules, location, path, fits, below)
@@ -193,9 +191,9 @@ class Lister:
                     return ()
                 return tuple(tuple(self.violations(value, place, fits, path, levels=levels)) for place in places)
 
-            yield Violation(keyword, path, rules.found, schema, value, (), cache(branches_of))
+            yield Violation(keyword, path, location, schema, value, (), cache(branches_of))
         if "not" in schema and fits(value, (*location, "not")):
-            yield Violation("not", path, rules.found, schema, value)
+            yield Violation("not", path, location, schema, value)
 
     def _in_place(self, value: Any, schema: dict[str, Any], location: Location, fits: Fits) -> Iterator[Location]:
         """Yield the subschemas that surely apply to *value* itself and refuse it."""
@@ -215,7 +213,7 @@ class Lister:
     def _members(
         self, value: dict[str, Any], rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part]
     ) -> Iterator[Violation]:
-        schema, found = rules.schema, rules.found
+        schema = rules.schema
         has_rest = "additionalProperties" in schema
         unknown: list[str] = []
         for name, member in value.items():
@@ -229,22 +227,31 @@ class Lister:
                 places = [(*location, "additionalProperties")]
             below += ((member, place, (*path, name)) for place in places if not fits(member, place))
         if unknown:
-            yield Violation("additionalProperties", path, found, schema, value, tuple(unknown))
+            yield Violation("additionalProperties", path, location, schema, value, tuple(unknown))
         for keyword, name in _missing(value, schema):
-            yield Violation(keyword, path, found, schema, value, (name,))
+            yield Violation(keyword, path, location, schema, value, (name,))
         # One violation for all names: a model needs to read the rule once.
-        if "propertyNames" in schema:
-            place = (*location, "propertyNames")
-            if not all(fits(name, place) for name in value):
-                yield Violation("propertyNames", path, found, schema, value)
+        if "propertyNames" in schema and not all(fits(name, (*location, "propertyNames")) for name in value):
+            yield Violation("propertyNames", path, location, schema, value)
         if "unevaluatedProperties" in schema:
-            evaluated = self._evaluated(value, location, fits)
-            rest = [name for name in value if name not in evaluated]
-            if schema["unevaluatedProperties"] is not False:
-                place = (*location, "unevaluatedProperties")
-                below += ((value[name], place, (*path, name)) for name in rest if not fits(value[name], place))
-            elif rest:
-                yield Violation("unevaluatedProperties", path, found, schema, value, tuple(rest))
+            yield from self._unevaluated(value, schema, location, path, fits, below)
+
+    def _unevaluated(
+        self,
+        value: dict[str, Any],
+        schema: dict[str, Any],
+        location: Location,
+        path: Path,
+        fits: Fits,
+        below: list[Part],
+    ) -> Iterator[Violation]:
+        evaluated = self._evaluated(value, location, fits)
+        rest = [name for name in value if name not in evaluated]
+        if schema["unevaluatedProperties"] is not False:
+            place = (*location, "unevaluatedProperties")
+            below += ((value[name], place, (*path, name)) for name in rest if not fits(value[name], place))
+        elif rest:
+            yield Violation("unevaluatedProperties", path, location, schema, value, tuple(rest))
 
     def _items(
         self, value: list[Any], rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part]
@@ -267,9 +274,9 @@ class Lister:
             contained = sum(fits(item, (*location, "contains")) for item in value)
             if contained < least:
                 keyword = "minContains" if "minContains" in schema else "contains"
-                yield Violation(keyword, path, rules.found, schema, value)
+                yield Violation(keyword, path, location, schema, value)
             elif most is not None and contained > most:
-                yield Violation("maxContains", path, rules.found, schema, value)
+                yield Violation("maxContains", path, location, schema, value)
 
     def _evaluated(self, value: dict[str, Any], location: Location, fits: Fits) -> set[str]:
         """Return the members of *value* that a keyword beside ``unevaluatedProperties`` judges (2020-12, 11.3).
@@ -293,15 +300,22 @@ class Lister:
                 found |= {name for name in value if self.matches(pattern, name)}
             pending += rules.targets
             pending += ((*place, "allOf", index) for index in range(len(schema.get("allOf") or ())))
-            choices = [choice for _, places in rules.unions for choice in places]
-            if "if" in schema:
-                holds = fits(value, (*place, "if"))
-                pending += [(*place, "if")] if holds else []
-                choices += [(*place, branch) for branch in ("then" if holds else "else",) if branch in schema]
-            dependent = schema.get("dependentSchemas")
-            choices += [(*place, "dependentSchemas", name) for name in (dependent or ()) if name in value]
-            pending += [choice for choice in choices if fits(value, choice)]
+            pending += (choice for choice in self._choices(value, rules, place, fits) if fits(value, choice))
         return found
+
+    def _choices(self, value: dict[str, Any], rules: _Rules, place: Location, fits: Fits) -> Iterator[Location]:
+        """Yield the subschemas beside the one at *place* that judge *value* where it fits them."""
+        schema = rules.schema
+        for _, branches in rules.unions:
+            yield from branches
+        if "if" in schema:
+            yield *place, "if"
+            branch = "then" if fits(value, (*place, "if")) else "else"
+            if branch in schema:
+                yield *place, branch
+        for name in schema.get("dependentSchemas") or ():
+            if name in value:
+                yield *place, "dependentSchemas", name
 
     def _rules(self, location: Location) -> _Rules:
         if location not in self._known:
@@ -311,7 +325,6 @@ class Lister:
             counts = not ("$ref" in keywords and self._references.is_old)
             self._known[location] = _Rules(
                 schema,
-                None if location and isinstance(location[0], Document) else location,
                 counts,
                 self._assertions(keywords) if counts else [],
                 [

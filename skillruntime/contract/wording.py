@@ -35,37 +35,9 @@ def in_words(schema: Any) -> str:
         return "one of " + listed(schema["enum"])
     if "const" in schema:
         return quoted(schema["const"])
-    words = type_names(schema["type"]) if "type" in schema else ""
-    names = schema.get("required") or schema.get("properties")
-    if words == "an object" and names:
-        words += f" with {listed(names)}"
-        # What a discriminated union differs in: without the value all its branches read alike.
-        kinds = [
-            f"{quoted(key)} {in_words(part)}"
-            for key, part in (schema.get("properties") or {}).items()
-            if isinstance(part, dict) and "const" in part
-        ]
-        words = "an object with " + ", ".join(kinds) if kinds else words
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and low == high:
-        words += f" equal to {low}"
-    elif low is not None and high is not None:
-        words += f" from {low} to {high}"
-    elif low is not None:
-        words += f", at least {low}"
-    elif high is not None:
-        words += f", at most {high}"
-    for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
-        if keyword in schema:
-            words += f", {side} than {schema[keyword]}"
+    words = _kind_in_words(schema) + _range_in_words(schema)
     for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
-        if few in schema and schema[few] == schema.get(many):
-            words += f", exactly {schema[few]} {unit if schema[few] != 1 else unit[:-1]}"
-        elif few in schema and many in schema:
-            words += f", {schema[few]} to {schema[many]} {unit}"
-        elif few in schema or many in schema:
-            bound = schema.get(few, schema.get(many))
-            words += f", at {'least' if few in schema else 'most'} {bound} {unit if bound != 1 else unit[:-1]}"
+        words += _count_in_words(schema.get(few), schema.get(many), unit)
     if "pattern" in schema:
         words += f" that matches {shortened(str(schema['pattern']))}"
     if "format" in schema:
@@ -74,9 +46,50 @@ def in_words(schema: Any) -> str:
         # RFC 3339, section 5.6: an offset is required, which callers often leave out.
         if schema["format"] in _FORMS:
             words += f", such as {_FORMS[schema['format']]}"
-    inner = in_words(schema.get("items")) if words == "an array" or words.startswith("an array,") else ""
-    words += f", each {inner}" if inner else ""
+    if words == "an array" or words.startswith("an array,"):
+        inner = in_words(schema.get("items"))
+        words += f", each {inner}" if inner else ""
     return shortened(words.lstrip(", "), MAX_LISTED)
+
+
+def _kind_in_words(schema: dict[str, Any]) -> str:
+    """Return the types of *schema*, and of an object what it needs, else what it may have."""
+    words = type_names(schema["type"]) if "type" in schema else ""
+    names = schema.get("required") or schema.get("properties")
+    if words != "an object" or not names:
+        return words
+    # What a discriminated union differs in: without the value all its branches read alike.
+    kinds = [
+        f"{quoted(key)} {in_words(part)}"
+        for key, part in (schema.get("properties") or {}).items()
+        if isinstance(part, dict) and "const" in part
+    ]
+    return f"an object with {', '.join(kinds) or listed(names)}"
+
+
+def _range_in_words(schema: dict[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    words = ""
+    if low is not None and high is not None:
+        words = f" equal to {low}" if low == high else f" from {low} to {high}"
+    elif low is not None:
+        words = f", at least {low}"
+    elif high is not None:
+        words = f", at most {high}"
+    for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
+        if keyword in schema:
+            words += f", {side} than {schema[keyword]}"
+    return words
+
+
+def _count_in_words(few: Any, many: Any, unit: str) -> str:
+    one = unit[:-1]
+    if few is not None and many is not None:
+        exactly = f", exactly {few} {one if few == 1 else unit}"
+        return exactly if few == many else f", {few} to {many} {unit}"
+    if few is not None:
+        return f", at least {few} {one if few == 1 else unit}"
+    return "" if many is None else f", at most {many} {one if many == 1 else unit}"
 
 
 def format_name(name: Any) -> str:

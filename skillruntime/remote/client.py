@@ -18,6 +18,7 @@ import anyio
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.document import may_be_repeated
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
 from skillruntime.remote.credentials import Credentials, Shown
 from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType, SkillDescriptor
@@ -110,9 +111,8 @@ class RemoteClient:
             RemoteError: it was refused, or could not be followed to its end.
             SkillOutputError: its output is not what the descriptor promises.
         """
-        annotations = self.descriptor.extensions.annotations
         if repeatable is None:
-            repeatable = annotations.get("idempotent") is True or annotations.get("read_only") is True
+            repeatable = may_be_repeated(self.descriptor.extensions.annotations)
         # At least one: 0 is refused by the protocol, and a call that has no time left is still a call.
         timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
         context = InvocationContext(trace_id, priority, timeout_ms)

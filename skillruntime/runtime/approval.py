@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.contract.document import may_be_repeated
 from skillruntime.errors import AccessDeniedError, ToolTimeoutError
 from skillruntime.runtime.call import Prepared
 from skillruntime.runtime.grants import Grants, requirements_of
@@ -97,8 +98,7 @@ async def _run_within_deadline(prepared: Prepared) -> Any:
 
 
 def _timed_out(prepared: Prepared) -> ToolTimeoutError:
-    annotations = prepared.target.contract.annotations
-    is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
+    is_repeatable = may_be_repeated(prepared.target.contract.annotations)
     # A plain function runs on in its thread (Python cannot kill a thread), so the model must not repeat it blindly.
     promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
     has_stopped = bool(prepared.execution.get("stopped", promised))

@@ -12,6 +12,7 @@ import anyio
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.document import may_be_repeated
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 from skillruntime.remote.descriptor import (
@@ -71,8 +72,7 @@ class PublishedSkill:
     @property
     def is_repeatable(self) -> bool:
         """Whether running it twice does no harm: by its contract it is idempotent, or only reads."""
-        annotations = self.contract.annotations
-        return annotations.get("idempotent") is True or annotations.get("read_only") is True
+        return may_be_repeated(self.contract.annotations)
 
 
 def describe(

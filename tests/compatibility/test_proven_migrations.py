@@ -36,7 +36,6 @@ def steps(pick: Pick) -> list[dict[str, Any]]:
     return [
         {"rename": {"from": here, "to": there}},
         {"move": {"from": here, "to": f"{there}/z"}},
-        {"copy": {"from": here, "to": there}},
         {"wrap": here},
         {"unwrap": here},
         {"drop": here},
@@ -45,11 +44,8 @@ def steps(pick: Pick) -> list[dict[str, Any]]:
         {"convert": {"at": here, "factor": pick.choice([24, 1.8, 0.1]), "offset": pick.choice([32, 0.5])}},
         {"map": {"at": here, "values": pick.choice([{"mid": "high"}, {"low": 1, "mid": 2, "high": 3}, {"x": None}])}},
         {"split": {"at": here, "separator": separator}},
-        {"split": {"from": here, "to": [there, "/w"], "separator": separator, "limit": 2}},
         {"join": {"at": here, "separator": separator}},
-        {"pack": {"from": [here, there], "to": other}},
         {"nest": {"from": [here, there], "to": other}},
-        {"nest": {"from": ["/*"], "to": other}},
     ]
 
 

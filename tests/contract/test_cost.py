@@ -8,7 +8,9 @@ import pytest
 
 from skillruntime.contract.coercion.coercion import coerce
 from skillruntime.contract.coercion.state import BASE_WORK, WORK_PER_PART
+from skillruntime.contract.contract import Contract
 from skillruntime.contract.schema import Schema
+from tests.proportion import files_walked
 
 
 def tagged(count: int) -> dict[str, Any]:
@@ -98,3 +100,17 @@ def test_required_of_thousands_is_not_quadratic() -> None:
     result = coerce({"p1": "5"}, schema)
 
     assert not result.fits
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [{"city": "Paris", "days": "5"}, '{"city": "Paris", "days": "5",}', '```json\n{"city": "Paris", "Days": "5"}\n```'],
+    ids=["a mapping", "a text", "a fence"],
+)
+def test_a_repaired_call_walks_through_few_files(raw: Any) -> None:
+    """What a newcomer has to read to follow one call."""
+    properties = {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1}}
+    contract = Contract.from_dict({"input": {"properties": properties, "additionalProperties": False}})
+    contract.accept(raw)  # what is imported at the first repair is not walked through again
+
+    assert files_walked(lambda: contract.accept(raw)) <= 20

@@ -267,6 +267,25 @@ def test_a_missing_parameter_is_described_through_its_reference() -> None:
     assert error.suggested_action == 'Add "to": one of "m", "km"'
 
 
+def test_a_secret_is_masked_wherever_its_text_stands_and_nothing_else_is() -> None:
+    """In another parameter, in an item, in the text of the call; what holds none of it is shown."""
+    texts = {"type": "array", "items": {"type": "string"}}
+    properties = {"key": {"type": "string", "writeOnly": True}, "n": {"type": "integer"}, "tags": texts}
+    contract = Contract.from_dict({"input": {"properties": properties, "additionalProperties": False}})
+
+    with pytest.raises(SkillInputError) as refused:
+        contract.accept({"key": SECRET, "n": f"of {SECRET}", "tags": {"a": 1}})
+    shown = [error.message for error in refused.value.to_errors()]
+    assert shown == ["/n: (secret) is not an integer", "/tags: {a} is not an array"]
+
+    repairs = contract.accept({"key": SECRET, "n": "5", "tags": f"['{SECRET}', 'b']"}).repairs
+    assert [repair.to_dict()["after"] for repair in repairs] == [5, ["(secret)", "b"]]
+
+    with_secret = contract.accept(f'{{"key": "{SECRET}", "n": 5,}}').repairs[0].to_dict()
+    without = contract.accept('{"n": 5,}').repairs[0].to_dict()
+    assert (with_secret["before"], without["before"]) == ("(secret)", '{"n": 5,}')
+
+
 def test_names_that_a_model_made_up_in_a_secret_object_are_not_quoted() -> None:
     """An object that is a secret may hold it in a key; the declared names are not part of it."""
     secret = {

@@ -54,15 +54,12 @@ def test_a_misspelt_key_does_not_become_one_that_a_reference_judges() -> None:
 
 
 NESTED = closed("input", input=closed("v", v=TEXT), arguments=either({"type": "boolean"}, NULL))
-MAP: dict[str, Any] = {"type": "object", "additionalProperties": INTEGER}
 
 
 @pytest.mark.parametrize(
     ("schema", "sent"),
     [
         (closed(place=NESTED), {"place": {"input": {"input": {"v": "x"}, "arguments": None}}}),
-        (closed(m=either(closed("value kind", value=TEXT, kind=TEXT), MAP)), {"m": {"arguments": {"value": 0}}}),
-        ({"type": "object", "additionalProperties": TEXT}, {"args": {"type": "string", "value": "x"}}),
         (closed(c=either(TEXT, {"const": ["x"]})), {"c": ["X"]}),
         (closed(tags=either(array({}), NULL)), {"tags": "nil"}),
     ],
@@ -85,7 +82,6 @@ def test_what_another_single_repair_would_fit_is_refused(schema: Any, sent: Any)
         "<\uff5ctool\u2581call\u2581begin\uff5c>get_weather<\uff5ctool\u2581sep\uff5c>{}",
         "[TOOL_CALLS]get_weather[ARGS]{}",
         "<tool_call>get_weather\n{}</tool_call>",
-        "\u273fFUNCTION\u273f: get_weather\n\u273fARGS\u273f: {}",
         "Tool: get_weather\nInput: {}",
     ],
 )

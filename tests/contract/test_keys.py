@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.coercion.keys import is_schema_echo, is_wrapper, renames
+from skillruntime.contract.coercion.keys import is_wrapper, renames
 
 NAMES = st.lists(st.text("aAbB_-1 ", max_size=4), max_size=5, unique=True)
 
@@ -35,9 +35,8 @@ def test_a_declared_property_is_not_a_wrapper_nor_stands_beside_one() -> None:
     assert not is_wrapper({"input": {}, "city": "Paris"}, "input", {"city"})
 
 
-def test_a_schema_sent_back_is_neither_wrapper_nor_echo() -> None:
+def test_a_schema_sent_back_is_not_a_wrapper() -> None:
     """It describes values, and holds none."""
     described = {"city": {"type": "string", "description": "A city."}}
 
     assert not is_wrapper({"type": "object", "properties": described}, "properties", set())
-    assert not is_schema_echo(described["city"], {})

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from skillruntime.contract.coercion.coercion import without_decimals
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import LenientParser
-from skillruntime.contract.strict_json import UnreadableError
+from skillruntime.contract.json_text import LenientParser, UnreadableError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS

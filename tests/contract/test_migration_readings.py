@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.migration.migration import Migration, MigrationError
+from skillruntime.contract.migration.migration import Migration
 from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
 INTEGER = {"type": "integer"}
@@ -70,21 +70,6 @@ def test_of_two_old_versions_that_fit_the_newer_counts() -> None:
     assert contract.accept({"t": 3}).arguments == {"s": 3}
     assert contract.accept({"t": 3}, version="1.0.0").arguments == {"s": 72}
     assert contract.accept({"t": 3, "u": 1}).arguments == {"s": 3, "u": 1}
-
-
-@pytest.mark.parametrize(
-    ("step", "arguments"),
-    [
-        ({"unpack": {"from": "/point", "to": ["/lat", "/lon"]}}, {"point": [1], "lon": 2}),
-        ({"split": {"from": "/span", "to": ["/start", "/end"], "separator": "/"}}, {"span": "a", "end": "b"}),
-    ],
-)
-def test_a_value_at_a_place_without_a_part_is_not_taken_for_a_part(
-    step: dict[str, Any], arguments: dict[str, Any]
-) -> None:
-    """One coordinate and a member of the same name are not a point of two."""
-    with pytest.raises(MigrationError, match="already has a value"):
-        steps(step).apply(arguments)
 
 
 def test_an_unwrapped_array_is_wrapped_again() -> None:

@@ -296,7 +296,7 @@ def test_a_text_is_repaired_if_it_can_be_read_in_one_way_only(raw: str, expected
     assert_outcome(CALL, raw, expected)
 
 
-@pytest.mark.parametrize("raw", ["", " ", "null", "{}", "[]", '{"": ""}', '{"input": {}}', '""', "```\n{}\n```"])
+@pytest.mark.parametrize("raw", ["", " ", "null", "{}", "[]", '{"input": {}}', '""', "```\n{}\n```"])
 def test_no_arguments_are_an_empty_object_where_nothing_is_required(raw: str) -> None:
     """DESIGN: "" or no arguments, as models send for tools without parameters: {}."""
     assert_outcome(closed(""), raw, {})

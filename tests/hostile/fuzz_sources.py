@@ -404,12 +404,9 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
                 "to": "3.0.0",
                 "accepts": {"properties": {"lat": {"type": "number"}, "range": {"type": "string"}}},
                 "steps": [
-                    {"pack": {"from": ["/lat", "/lon"], "to": "/point"}},
-                    {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}},
                     {"convert": {"at": "/hours", "factor": 60}},
                     {"move": {"from": "/hours", "to": "/minutes"}},
                     {"nest": {"from": ["/lang", "/style"], "to": "/options"}},
-                    {"copy": {"from": "/query", "to": "/title"}},
                 ],
             },
             {
@@ -419,11 +416,10 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
                 "steps": [
                     {"drop": "/old"},
                     {"set_default": {"at": "/format", "value": "brief", "new": True}},
-                    {"split": {"at": "/topics/*", "separator": ",", "limit": 2}},
+                    {"split": {"at": "/topics/*", "separator": ","}},
                     {"join": {"at": "/topics/*", "separator": ","}},
                     {"unwrap": "/query"},
                     {"flatten": "/extra"},
-                    {"unpack": {"from": "/pair", "to": ["/start", "/end"]}},
                 ],
             },
         ],

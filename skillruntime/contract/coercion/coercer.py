@@ -7,24 +7,20 @@ decide it, and if nothing does, the value is refused. In one branch of a union, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.coercion.keys import (
+    TYPES,
     close_names,
     fold_name,
-    is_schema_echo,
     is_wrapper,
-    literal_names,
     may_wrap,
     renames,
-    spellings,
     wrapped,
 )
-from skillruntime.contract.coercion.policy import Policy
-from skillruntime.contract.coercion.repair import Edit, Repair, Repaired
 from skillruntime.contract.coercion.scalars import is_nothing
-from skillruntime.contract.coercion.state import Coercion
+from skillruntime.contract.coercion.state import Coercion, Edit, Policy, Repair, Repaired
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_properties,
@@ -34,7 +30,8 @@ from skillruntime.contract.coercion.subschemas import (
     property_locations,
     subschemas,
 )
-from skillruntime.contract.coercion.whole_value import may_be_said, whole
+from skillruntime.contract.coercion.unions import may_be_said
+from skillruntime.contract.coercion.whole_value import whole
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema, Violation
@@ -77,7 +74,7 @@ def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int)
 
 def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
     violations = state.violations(value, location)
-    here = [violation for violation in violations if not violation.path and violation.location is not None]
+    here = [violation for violation in violations if not violation.path]
     results = whole(state, value, here, location, path, depth)
     if isinstance(value, dict | list):
         state.spend(ROUND_WORK)
@@ -117,9 +114,7 @@ def _members(
     repairs: list[Repair] = []
     here = [violation for violation in violations if not violation.path]
     if isinstance(value, dict):
-        # {"type": "integer", "value": 0} may be a value in the form of its schema, and none of its members.
-        declared = declared_properties(state.references, [location])
-        if len(value) == 2 and is_schema_echo(value, {}) and "type" not in declared:
+        if _is_typed_value(value, declared_properties(state.references, [location])):
             state.doubts += 1
             return []
         repairs += _repaired_keys(state, edit, here, location, path)
@@ -156,6 +151,11 @@ def _members(
     return options
 
 
+def _is_typed_value(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
+    """Whether *value* may be one value in the form of its schema, ``{"type": "integer", "value": 0}``: not repaired."""
+    return value.keys() == {"type", "value"} and "type" not in declared and value["type"] in TYPES
+
+
 def _refusals(
     state: Coercion, value: Any, violations: list[Violation], location: Path
 ) -> dict[tuple[Path, Path], list[Violation]]:
@@ -163,13 +163,13 @@ def _refusals(
 
     An object on the way to a part that may be a wrapper is coerced itself: what is in it, or what it is, may be wrong.
     """
-    inside = [violation for violation in violations if violation.path and violation.location is not None]
+    inside = [violation for violation in violations if violation.path]
     found: dict[tuple[Path, Path], list[Violation]] = {}
-    for violation in [each for each in inside if _CONDITIONAL.isdisjoint(each.location or ())] or inside:
-        where, refuser, same = violation.path, violation.location or (), [violation]
+    for violation in [each for each in inside if _CONDITIONAL.isdisjoint(each.location)] or inside:
+        where, refuser, same = violation.path, violation.location, [violation]
         for length in range(1, len(where)):
             part = value_at(value, where[:length])
-            if isinstance(part, dict) and (any(map(may_wrap, part)) or is_schema_echo(part, {})):
+            if isinstance(part, dict) and any(map(may_wrap, part)):
                 places = places_of(state.references, location, where[:length])
                 if places:
                     where, refuser, same = where[:length], places[0], []
@@ -224,17 +224,23 @@ def _put(edit: Edit, where: Path, result: Repaired) -> None:
 def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
     """Whether a key on the way to *where* is not declared, and may be a declared one in other letters.
 
-    ``maxItems`` in a map of strings, where ``max_items`` is declared.
+    ``maxItems`` in a map of strings, where ``max_items`` is declared. Beside patterns every key that matches none may
+    be meant as one that matches.
     """
     for length, token in enumerate(where):
         parent = value_at(value, where[:length])
         if not isinstance(parent, dict):
             continue
-        schemas = subschemas(state.references, (*path, *where[:length]))
+        name = str(token)
         declared: dict[str, Any] = {}
-        for schema in schemas:
+        patterns: set[str] = set()
+        for schema in subschemas(state.references, (*path, *where[:length])):
             declared |= properties_of(schema)
-        if token not in declared and _may_mean(state, str(token), declared, parent, schemas):
+            patterns |= properties_of(schema, "patternProperties").keys()
+        if name in declared:
+            continue
+        is_of_no_pattern = bool(patterns) and not any(state.schema.name_matches(each, name) for each in patterns)
+        if is_of_no_pattern or _may_mean(state, name, declared, parent):
             return True
     return False
 
@@ -270,46 +276,26 @@ def _why_left_out(
     state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path
 ) -> str | None:
     """Return the rule by which the unknown key *name* of the arguments *value* is left out, if it may be."""
-    said = value[name]
-    if name == "" and said in ("", None, {}, []):
-        return "empty-key"
+    if state.policy.on_unknown != "drop":
+        return None
     sent = [key for key in value if key in declared and key not in state.defaulted and not is_nothing(value[key])]
     if not sent or is_wrapper(value, name, declared):
         return None
+    # What a pattern declares is not known by name.
     schemas = [schema for _, schema in in_place(state.references, [location])]
-    if _may_mean(state, name, declared, value, schemas):
+    if any("patternProperties" in schema for schema in schemas) or _may_mean(state, name, declared, value):
         return None
-    if said is None and name not in state.reserved:
-        return "unknown-null"
-    if state.policy.on_unknown == "drop" and not _holds_any(said, set(map(fold_name, declared)), 0):
-        return "unknown-key"
-    return None
+    return None if _holds_any(value[name], set(map(fold_name, declared)), 0) else "unknown-key"
 
 
-def _may_mean(
-    state: Coercion,
-    name: str,
-    declared: Mapping[str, Any],
-    present: Mapping[str, Any],
-    schemas: Iterable[dict[str, Any]],
-) -> bool:
-    """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent.
-
-    A pattern of *schemas* declares names as well: ``X_rate`` in other letters is one of ``^x_``.
-    """
-    patterns = {pattern for schema in schemas for pattern in properties_of(schema, "patternProperties")}
-    named = {*declared, *(each for pattern in patterns for each in literal_names(pattern))}
-    if name in named:
+def _may_mean(state: Coercion, name: str, declared: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+    """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent."""
+    if name in declared:
         return False
-    absent = [each for each in named if each not in present]
+    absent = [each for each in declared if each not in present]
     # A full comparison of two names takes as long as four validator calls, one of their letters half of one.
-    state.spend(len(absent) // 2 + len(patterns))
-    if fold_name(name) in map(fold_name, named) or any(close_names([name], absent)):
-        return True
-    matches = state.schema.name_matches
-    return any(
-        not matches(pattern, name) and any(matches(pattern, each) for each in spellings(name)) for pattern in patterns
-    )
+    state.spend(len(absent) // 2)
+    return fold_name(name) in map(fold_name, declared) or any(close_names([name], absent))
 
 
 def _filled_defaults(
@@ -328,17 +314,23 @@ def _filled_defaults(
         return
     state.spend(len(absent) * (1 + len(others)))
     places = property_locations(state.references, locations, choices=False)
-    like_a_key = {name for _, name in close_names(others, absent)}
-    # `{"options": {"limit": 5}}`: the 5 that the model sent must not be replaced by the default.
-    inside = [wrapped(value[key]) for key in value if key in others or may_wrap(key)]
-    held = {name for each in inside if isinstance(each, dict) for name in each}
+    elsewhere = {name for _, name in close_names(others, absent)} | _names_held(value, others)
     for name in absent:
         default = default_at(state.references, places.get(name, ()))
-        if default is ABSENT or name in like_a_key or name in held:
+        if default is ABSENT or name in elsewhere:
             continue
         edit.put((name,), default)
         state.defaulted |= set() if path else {name}
         yield Repair(format_pointer((*path, name)), "default", None, default)
+
+
+def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
+    """Return the keys of the objects under *others*, undeclared keys of *value*, and under those that may wrap.
+
+    ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the default.
+    """
+    inside = [wrapped(value[key]) for key in value if key in others or may_wrap(key)]
+    return {name for each in inside if isinstance(each, dict) for name in each}
 
 
 def _holds_any(value: Any, declared: set[str], depth: int) -> bool:

@@ -10,16 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
-from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.scalars import converted
-from skillruntime.contract.coercion.state import Coercion, OverBudgetError, types_of
-from skillruntime.contract.coercion.subschemas import is_hidden, without_secrets
+from skillruntime.contract.coercion.state import (
+    LENIENT,
+    SAFE,
+    STRICT,
+    Coercion,
+    Edit,
+    OverBudgetError,
+    Policy,
+    Repair,
+    policy_named,
+    types_of,
+    without_decimals,
+)
+from skillruntime.contract.coercion.subschemas import is_hidden, judging, secret_texts, without_secrets, without_texts
 from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
-from skillruntime.contract.pointer import Path, parse_pointer, value_at
+from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
+from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema, Violation
-from skillruntime.contract.secret_names import MASK
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
@@ -31,6 +41,10 @@ REPORTING_WORK = 1_000_000
 MAX_REPORTED = 24
 # Of a value with more levels than are repaired; each question about it takes half a millisecond.
 MAX_LEVELS_REPORTED = 25
+# Beyond it a float does not hold every integer, so that the one that was meant is not known.
+MAX_EXACT = 2**53
+_UNIONS = (("anyOf",), ("oneOf",))
+_REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
 _TOO_MUCH = Violation(OVER_BUDGET, (), (), {}, None)
 
 
@@ -101,40 +115,19 @@ def _marked(repairs: tuple[Repair, ...], sent: Any, schema: Schema) -> tuple[Rep
     """Return the *repairs* with those of a secret marked, and the secrets in the values of others masked."""
     if not schema.may_hold_secrets:
         return repairs
-    secrets = _texts_masked(sent, without_secrets(schema.references, (), sent))
+    secrets = secret_texts(schema.references, sent)
     marked = []
     for each in repairs:
         path = parse_pointer(each.path)
-        if path and each.rule != "key-name" and is_hidden(schema.references, path):
+        if each.rule == "key-name":
+            marked.append(each)
+        elif path and is_hidden(schema.references, path):
             marked.append(replace(each, secret=True))
-            continue
-        values = [without_secrets(schema.references, path, value) for value in (each.before, each.after)]
-        shown = [_without(value, secrets) for value in values] if each.rule != "key-name" else [each.before, each.after]
-        marked.append(replace(each, shown=(shown[0], shown[1])))
+        else:
+            values = [without_secrets(schema.references, path, value) for value in (each.before, each.after)]
+            before, after = (without_texts(value, secrets) for value in values)
+            marked.append(replace(each, shown=(before, after)))
     return tuple(marked)
-
-
-def _texts_masked(value: Any, masked: Any) -> set[str]:
-    """Return the texts and numbers of *value* that are not in *masked*, its copy without secrets."""
-    if isinstance(value, dict) and isinstance(masked, dict):
-        return {text for key in value for text in _texts_masked(value[key], masked[key])}
-    if isinstance(value, list) and isinstance(masked, list):
-        return {text for pair in zip(value, masked, strict=True) for text in _texts_masked(*pair)}
-    if isinstance(value, dict | list):
-        members = value.values() if isinstance(value, dict) else value
-        return {text for member in members for text in _texts_masked(member, MASK)}
-    # A flag or a single letter is in most texts, and says nothing.
-    is_secret = masked is not value and not isinstance(value, bool) and len(str(value)) > 3
-    return {str(value)} if is_secret else set()
-
-
-def _without(value: Any, secrets: set[str]) -> Any:
-    """Return *value* with each text masked that holds one of the *secrets*."""
-    if isinstance(value, dict):
-        return {key: _without(member, secrets) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_without(item, secrets) for item in value]
-    return MASK if isinstance(value, str) and any(secret in value for secret in secrets) else value
 
 
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
@@ -167,7 +160,7 @@ def _as_sent(violation: Violation, value: Any, sent: dict[Path, Violation]) -> V
 
 def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
     """Return *violation*, or what is wrong with the number that its string writes: ``"11"`` where 10 is the most."""
-    if violation.keyword != "type" or violation.location is None or not isinstance(violation.value, str):
+    if violation.keyword != "type" or not isinstance(violation.value, str):
         return [violation]
     for wanted in types_of(violation):
         if wanted in ("integer", "number"):
@@ -197,3 +190,63 @@ def _unclear(violation: Violation, value: Any, state: Coercion) -> Violation:
     return replace(
         violation, path=path, value=sent, keyword=AMBIGUOUS, schema={**schema, AMBIGUOUS: options}, list_branches=None
     )
+
+
+def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], tuple[Repair, ...]]:
+    """Return *arguments*, which fit *schema*, with whole-number floats as integers, and a record of each.
+
+    Providers and JSON libraries send ``96230.0`` for an integer (openai/codex#33452). JSON Schema takes it, and strict
+    servers and functions do not. The same object, if there is none. Only where each branch that takes a number asks
+    for an integer.
+
+    >>> schema = Schema({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}})
+    >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
+    {'n': 5, 'x': 5.0}
+    """
+    names = arguments if schema.integer_members is None else schema.integer_members
+    if not names or not _holds_whole_float([arguments.get(name) for name in names]):
+        return arguments, ()
+    found: list[tuple[Path, float]] = []
+    pending: list[tuple[Path, Any]] = [((), arguments)]
+    while pending:  # not by recursion, for what fits may be nested deeply
+        path, part = pending.pop()
+        for token, member in part.items() if isinstance(part, dict) else enumerate(part):
+            kind = type(member)
+            if kind is float:
+                if member.is_integer() and abs(member) <= MAX_EXACT:
+                    found.append(((*path, token), member))
+            elif kind is dict or kind is list:
+                pending.append(((*path, token), member))
+    edit = Edit(arguments)
+    repairs: list[Repair] = []
+    for path, number in found:
+        if _asks_for_integer(schema.references, path):
+            edit.put(path, int(number))
+            repairs.append(Repair(format_pointer(path), "whole-number", number, int(number)))
+    return edit.value, tuple(repairs)
+
+
+def _holds_whole_float(values: list[Any]) -> bool:
+    """Whether there is one in *values*, those that may hold an integer: every valid call pays for this alone."""
+    for value in values:  # which grows by what is inside; not by recursion, for what fits may be nested deeply
+        kind = type(value)
+        if kind is float:
+            if value.is_integer():
+                return True
+        elif kind is dict:
+            values += value.values()
+        elif kind is list:
+            values += value
+    return False
+
+
+def _asks_for_integer(references: References, path: Path) -> bool:
+    """Whether the schema asks for an integer at *path*, and nothing there takes another number."""
+    kinds: set[str] = set()
+    for place, schema in judging(references, path):
+        types = schema.get("type")
+        if types is not None:
+            kinds |= set(types if isinstance(types, list) else [types])
+        elif place[-2:-1] in _UNIONS and _REFERRING.isdisjoint(schema):
+            return False  # a branch that takes any number
+    return "integer" in kinds and "number" not in kinds

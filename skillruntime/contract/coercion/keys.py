@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -13,17 +13,15 @@ from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import narrow, unmarked, unquoted
 
 __all__ = [
+    "TYPES",
     "close_names",
     "fold_name",
     "is_call_wrapper",
     "is_close",
     "is_entry",
-    "is_schema_echo",
     "is_wrapper",
-    "literal_names",
     "may_wrap",
     "renames",
-    "spellings",
     "wrapped",
 ]
 
@@ -47,11 +45,9 @@ _NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "a
 # The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
-_TYPES = frozenset(
-    {
-        *("string", "integer", "number", "boolean", "array", "object", "null"),
-        *("str", "int", "float", "bool", "list", "dict"),
-    }
+TYPES = (
+    *("string", "integer", "number", "boolean", "array", "object", "null"),
+    *("str", "int", "float", "bool", "list", "dict"),
 )
 _BETWEEN_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
@@ -94,31 +90,6 @@ def renames(unknown: Iterable[str], declared: Iterable[str], present: Container[
         if folded and len(names) == len(meant) == 1 and meant[0] not in present:
             found[names[0]] = meant[0]
     return found
-
-
-def spellings(name: str) -> set[str]:
-    """Return *name* as other languages and styles would write it, to find out whether a pattern may be meant.
-
-    >>> sorted(spellings("X-rate"))
-    ['X-RATE', 'X_rate', 'Xrate', 'x-rate', 'x_rate', 'xrate']
-    """
-    text = name.strip("_- ")
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).casefold()
-    forms = {text, text.replace("-", "_"), text.replace("_", "-"), re.sub("[_ -]", "", text), snake}
-    return ({form.casefold() for form in forms} | forms | {text.upper()}) - {name, ""} if text else set()
-
-
-def literal_names(pattern: str) -> list[str]:
-    """Return the names that *pattern* lists, if it is one that only lists names: ``^(offset|page)$``.
-
-    >>> literal_names("^(offset|page)$"), literal_names("^limit$"), literal_names("^x_")
-    (['offset', 'page'], ['limit'], [])
-    """
-    match = _LISTED.fullmatch(pattern)
-    return match[1].strip("()").removeprefix("?:").split("|") if match else []
-
-
-_LISTED = re.compile(r"\^(\w+|\((?:\?:)?\w[\w|-]*\))\$")
 
 
 def is_close(name: str, other: str) -> bool:
@@ -240,6 +211,7 @@ def is_call_wrapper(name: str) -> bool:
     return _plain(name) in _CALL
 
 
+@lru_cache(maxsize=16_384)
 def _plain(name: str) -> str:
     """Return *name* without case and separators: less than `fold_name` does, and quicker."""
     return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
@@ -261,27 +233,7 @@ def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
 
 def _is_schema(value: Any) -> bool:
     """Whether *value* describes a value and does not hold one: ``{"type": "string"}``."""
-    return isinstance(value, dict) and "value" not in value and _names_type(value.get("type"))
-
-
-def _names_type(value: Any) -> bool:
-    return isinstance(value, str) and value in _TYPES
-
-
-def is_schema_echo(value: dict[str, Any], schema: Mapping[str, Any]) -> bool:
-    """Whether *value* repeats the form of its *schema* around one value, and says nothing else.
-
-    >>> is_schema_echo({"type": "string", "value": "Paris"}, {}), is_schema_echo({"value": "Paris"}, {})
-    (True, True)
-    >>> is_schema_echo({"type": "USD", "value": 5}, {}), is_schema_echo({"value": 5, "title": "Dr"}, {})
-    (False, False)
-    >>> distance = {"type": "number", "description": "How far"}
-    >>> [is_schema_echo({"type": "number", "value": 5, "description": text}, distance) for text in ("How far", "miles")]
-    [True, False]
-    """
-    if "value" not in value or not (len(value) == 1 or _names_type(value.get("type"))):
-        return False
-    return all(key in ("type", "value") or (key in schema and schema[key] == said) for key, said in value.items())
+    return isinstance(value, dict) and "value" not in value and value.get("type") in TYPES
 
 
 def is_entry(value: Any) -> bool:

@@ -102,9 +102,6 @@ def converted(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[
             words = booleans(more_words=more_words)
             if word in words:
                 yield "boolean-text", words[word]
-        # 1 and 0 only: 2 is not a boolean in any language that a model writes.
-        case "boolean", int() | float() | Decimal() if value in (0, 1) and not isinstance(value, bool):
-            yield "boolean-number", bool(value)
         # True is left out: "True", "true" and "yes" are different texts, and none was written.
         case "string", int() | float() | Decimal() if not isinstance(value, bool):
             text = number_text(value)
@@ -272,19 +269,8 @@ def _lists_numbers(text: str, *, whole: bool) -> bool:
     return whole and not _GROUPED.fullmatch(text.strip())  # "1,5,2,5" may be 1.5 and 2.5 where a comma marks decimals
 
 
-def _usual_widths() -> dict[int, str]:
-    """Return each wide or narrow character in its usual width; nothing else about it is changed."""
-    found = {}
-    # The ideographic space, and the block Halfwidth and Fullwidth Forms: no other character is <wide> or <narrow>.
-    for number in (0x3000, *range(0xFF00, 0xFFF0)):
-        kind, _, usual = unicodedata.decomposition(chr(number)).partition(" ")
-        if kind in ("<wide>", "<narrow>"):
-            found[number] = chr(int(usual, 16))
-    return found
-
-
-# A table, because a call for each character took 2 s for 5 MB of keys.
-_NARROW = _usual_widths()
+# The ideographic space, and ASCII in full width; a table, because a call for each character took 2 s for 5 MB of keys.
+_NARROW = {0x3000: " ", **{0xFF00 + number: chr(0x20 + number) for number in range(1, 95)}}
 
 
 def narrow(text: str) -> str:

@@ -14,8 +14,8 @@ from skillruntime.contract.secret_names import MASK, is_secret_name
 
 __all__ = [
     *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "places_in", "places_of", "property_locations", "subschemas"),
-    "without_secrets",
+    *("is_hidden", "item_locations", "judging", "places_in", "places_of", "property_locations", "subschemas"),
+    *("secret_texts", "without_secrets", "without_texts"),
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
@@ -36,7 +36,7 @@ _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contai
 
 
 def in_place(
-    references: References, locations: Iterable[Path | None], *, choices: bool = True
+    references: References, locations: Iterable[Path], *, choices: bool = True
 ) -> list[tuple[Path, dict[str, Any]]]:
     """Return the subschemas at *locations* and all that judge the same value, each with its location.
 
@@ -48,21 +48,19 @@ def in_place(
 
 def _once(
     references: References,
-    make: Callable[[References, tuple[Path | None, ...], bool], Found],
-    locations: Iterable[Path | None],
+    make: Callable[[References, tuple[Path, ...], bool], Found],
+    locations: Iterable[Path],
     choices: bool,
 ) -> Found:
     places = tuple(locations)
     return references.once((make, places, choices), lambda: make(references, places, choices))
 
 
-def _walk(
-    references: References, locations: tuple[Path | None, ...], choices: bool
-) -> list[tuple[Path, dict[str, Any]]]:
+def _walk(references: References, locations: tuple[Path, ...], choices: bool) -> list[tuple[Path, dict[str, Any]]]:
     pending, found = list(locations)[::-1], dict[Path, dict[str, Any]]()
     while pending:
         location = pending.pop()
-        if location is None or location in found:
+        if location in found:
             continue
         try:
             schema = references.schema_at(location)
@@ -87,15 +85,13 @@ def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[P
 
 
 def property_locations(
-    references: References, locations: Iterable[Path | None], *, choices: bool = True
+    references: References, locations: Iterable[Path], *, choices: bool = True
 ) -> Mapping[str, list[Path]]:
     """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
     return _once(references, _property_locations, locations, choices)
 
 
-def _property_locations(
-    references: References, locations: tuple[Path | None, ...], choices: bool
-) -> dict[str, list[Path]]:
+def _property_locations(references: References, locations: tuple[Path, ...], choices: bool) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for location, schema in in_place(references, locations, choices=choices):
         for name in properties_of(schema):
@@ -104,13 +100,13 @@ def _property_locations(
 
 
 def declared_properties(
-    references: References, locations: Iterable[Path | None], *, choices: bool = True
+    references: References, locations: Iterable[Path], *, choices: bool = True
 ) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
     return _once(references, _declared_properties, locations, choices)
 
 
-def _declared_properties(references: References, locations: tuple[Path | None, ...], choices: bool) -> dict[str, Any]:
+def _declared_properties(references: References, locations: tuple[Path, ...], choices: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
         for name, declared in properties_of(schema).items():
@@ -123,7 +119,7 @@ def item_locations(references: References, location: Path) -> list[Path]:
     return _once(references, _item_locations, (location,), True)
 
 
-def _item_locations(references: References, locations: tuple[Path | None, ...], choices: bool) -> list[Path]:
+def _item_locations(references: References, locations: tuple[Path, ...], choices: bool) -> list[Path]:
     return [
         place
         for where, schema in in_place(references, locations, choices=choices)
@@ -165,7 +161,7 @@ def discriminators(references: References, branch: Path) -> dict[str, list[str]]
     return found
 
 
-def default_at(references: References, locations: Iterable[Path | None]) -> Any:
+def default_at(references: References, locations: Iterable[Path]) -> Any:
     """Return the default that the subschemas at *locations* declare, or what they refer to, or ``ABSENT``."""
     for _, schema in in_place(references, locations, choices=False):
         if "default" in schema:
@@ -175,10 +171,11 @@ def default_at(references: References, locations: Iterable[Path | None]) -> Any:
 
 def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
     """Return the subschemas that may apply to the part at *path* of a value; none where nothing is declared."""
-    return [schema for _, schema in _judging(references, path)]
+    return [schema for _, schema in judging(references, path)]
 
 
-def _judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
+def judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the subschemas that may apply to the part at *path* of a value, each with its location."""
     found = list(in_place(references, [()]))
     for token in path:
         found = list(
@@ -229,7 +226,7 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
         return True
     found = list(in_place(references, [()]))
     for length in range(1, len(path) + 1):
-        found = _judging(references, path[:length])
+        found = judging(references, path[:length])
         if not found or any(_is_secret(schema) for _, schema in found):
             return True
     return isinstance(value, str) and _holds(references, [place for place, _ in found])
@@ -242,6 +239,34 @@ def without_secrets(references: References, path: Path, value: Any) -> Any:
     if isinstance(value, list) and not (path and is_hidden(references, path)):
         return [without_secrets(references, (*path, index), item) for index, item in enumerate(value)]
     return MASK if value is not None and is_hidden(references, path, value) else value
+
+
+def secret_texts(references: References, sent: Any) -> set[str]:
+    """Return the texts and numbers in *sent*, a value of the whole schema, that are secrets."""
+    return _texts_masked(sent, without_secrets(references, (), sent))
+
+
+def _texts_masked(value: Any, masked: Any) -> set[str]:
+    """Return the texts and numbers of *value* that are not in *masked*, its copy without secrets."""
+    if isinstance(value, dict) and isinstance(masked, dict):
+        return {text for key in value for text in _texts_masked(value[key], masked[key])}
+    if isinstance(value, list) and isinstance(masked, list):
+        return {text for pair in zip(value, masked, strict=True) for text in _texts_masked(*pair)}
+    if isinstance(value, dict | list):
+        members = value.values() if isinstance(value, dict) else value
+        return {text for member in members for text in _texts_masked(member, MASK)}
+    # A flag or a single letter is in most texts, and says nothing.
+    is_secret = masked is not value and not isinstance(value, bool) and len(str(value)) > 3
+    return {str(value)} if is_secret else set()
+
+
+def without_texts(value: Any, secrets: set[str]) -> Any:
+    """Return *value* with each text masked that holds one of the *secrets*."""
+    if isinstance(value, dict):
+        return {key: without_texts(member, secrets) for key, member in value.items()}
+    if isinstance(value, list):
+        return [without_texts(item, secrets) for item in value]
+    return MASK if isinstance(value, str) and any(secret in value for secret in secrets) else value
 
 
 def _holds(references: References, locations: Iterable[Path]) -> bool:

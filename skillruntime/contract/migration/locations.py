@@ -5,15 +5,15 @@ A place is the tokens of a JSON Pointer, of which ``*`` means each item of an ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path, format_pointer
 
 __all__ = [
-    *("Change", "StepRefused", "Tokens", "common_prefix", "copy_json", "each", "gathered", "items_at", "objects_at"),
-    *("put", "put_down", "spread"),
+    *("Change", "StepRefused", "Tokens", "common_prefix", "copy_json", "each", "items_at", "objects_at"),
+    *("put", "put_down"),
 ]
 
 Change: TypeAlias = Callable[[dict[str, Any]], None]
@@ -85,25 +85,6 @@ def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
         where = format_pointer((*path, key))
         raise StepRefused(where, f"{where} already has a value, which would be overwritten")
     holder[key] = value
-
-
-def spread(holder: dict[str, Any], key: str, targets: Sequence[str], parts: Sequence[Any], path: Path) -> None:
-    """Set members *targets* to *parts*, of which there may be fewer, in place of the member *key*."""
-    # A target without a part must be absent too: what is there already would be read as one of the parts.
-    there = next((target for target in targets if target in holder), None)
-    if there is not None:
-        put(holder, there, None, path)
-    del holder[key]
-    holder.update(zip(targets, parts, strict=False))
-
-
-def gathered(holder: dict[str, Any], names: Sequence[str], path: Path, why: str) -> list[Any]:
-    """Take the members *names* out of *holder* and return them; a gap before one that is there is refused, as *why*."""
-    present = [name in holder for name in names]
-    if present != sorted(present, reverse=True):
-        where = format_pointer((*path, names[present.index(False)]))
-        raise StepRefused(where, f"{where} is missing although a later value is given; {why}")
-    return [holder.pop(name) for name in names if name in holder]
 
 
 def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:

@@ -145,7 +145,7 @@ class Migration:
         places = []
         for step in self.steps:
             written = step.document[step.kind]
-            if step.kind == "drop" and not (isinstance(written, dict) and "same_as" in written):
+            if step.kind == "drop":
                 pointer = written if isinstance(written, str) else str(written["at"])
                 try:
                     value_at(arguments, parse_pointer(pointer))
@@ -283,7 +283,7 @@ def _not_undone(linked: list[Migration], output: Schema | None) -> list[tuple[st
 
 def _makes_items(step: Step) -> bool:
     """Whether *step* makes a text the item of an array, or cuts it into items."""
-    return step.kind in ("wrap", "pack", "split")
+    return step.kind in ("wrap", "split")
 
 
 def _texts(step: Step, arguments: dict[str, Any]) -> list[tuple[str, str]]:
@@ -334,6 +334,24 @@ def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration 
     faults = [
         (f"/{name}", f"unknown field; the fields are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS
     ]
+    to, source = _read_versions(document, faults)
+    accepts = document.get("accepts")
+    if not isinstance(accepts, dict | bool | None):
+        faults.append(("/accepts", "must be a JSON Schema"))
+    if "steps" not in document and "output" not in document:
+        faults.append(("", "needs 'steps', an array"))
+    steps, wrong = parse_steps(document.get("steps", []), "/steps")
+    output, wrong_output = parse_steps(document.get("output", []), "/output")
+    faults += wrong + wrong_output
+    if any(step.collisions for step in steps):  # compiling the schema is worth it only for a table
+        steps = only_what_can_be_undone(steps, old=_schema(accepts, contract or {}))
+    judged = output if contract else only_what_can_be_undone(output)
+    faults += [(f"/output/{index}", _why_not(step)) for index, step in enumerate(judged) if step.inverse is None]
+    return Migration(to, source, accepts, steps, output), faults
+
+
+def _read_versions(document: dict[str, Any], faults: list[tuple[str, str]]) -> tuple[Version, VersionRange | None]:
+    """Return what the migration leads to and from; what is wrong with them is added to *faults*."""
     to, source = Version(0, 0, 0), None
     if "to" not in document:
         faults.append(("", "needs 'to', the version that it leads to"))
@@ -349,19 +367,7 @@ def _read(document: Any, contract: Mapping[str, Any] | None) -> tuple[Migration 
             faults.append(("/from", str(error)))
     if source is not None and "to" in document and to in source:
         faults.append(("/from", f"{source} includes {to}, the version that the migration leads to"))
-    accepts = document.get("accepts")
-    if not isinstance(accepts, dict | bool | None):
-        faults.append(("/accepts", "must be a JSON Schema"))
-    if "steps" not in document and "output" not in document:
-        faults.append(("", "needs 'steps', an array"))
-    steps, wrong = parse_steps(document.get("steps", []), "/steps")
-    output, wrong_output = parse_steps(document.get("output", []), "/output")
-    faults += wrong + wrong_output
-    if any(step.collisions for step in steps):  # compiling the schema is worth it only for a table
-        steps = only_what_can_be_undone(steps, old=_schema(accepts, contract or {}))
-    judged = output if contract else only_what_can_be_undone(output)
-    faults += [(f"/output/{index}", _why_not(step)) for index, step in enumerate(judged) if step.inverse is None]
-    return Migration(to, source, accepts, steps, output), faults
+    return to, source
 
 
 def _schema(schema: Any, contract: Mapping[str, Any]) -> Schema | None:

@@ -48,8 +48,6 @@ def taken_places(steps: Sequence[Step]) -> list[str]:
         found.append(format_pointer(taken) if taken else "")
         after = (_followed([step.document], old, forward=True) for old in known)
         known = [*(each for each in after if each is not None), *places]
-        if step.kind == "copy":  # it leaves its source where it is
-            known.append(parse_pointer(fields["from"]))
     return found
 
 
@@ -58,7 +56,7 @@ def _shown(kind: str, fields: Mapping[str, Any]) -> tuple[list[Tokens], bool]:
     targets = fields["at"] if "at" in fields else fields.get("to", ())
     found = [parse_pointer(each) for each in ([targets] if isinstance(targets, str) else targets)]
     if kind == "nest":
-        found += [(*found[0], parse_pointer(each)[-1]) for each in fields["from"] if not each.endswith("/*")]
+        found += [(*found[0], parse_pointer(each)[-1]) for each in fields["from"]]
     return found, "at" not in fields or kind == "set_default"
 
 

@@ -64,16 +64,15 @@ class StepFields:
         """Return the tokens of a pointer; *member*: it must name a member of an object, to add or remove."""
         return self._tokens(name, self.take(name, str, "a JSON Pointer, such as '/topics'"), member=member)
 
-    def places(self, name: str, *, all_members: bool = False) -> list[Tokens]:
-        """Return the tokens of an array of pointers; with *all_members* a single one may end in ``*``."""
+    def places(self, name: str) -> list[Tokens]:
+        """Return the tokens of an array of pointers, each to a member."""
         pointers = self.take(name, list, "an array of JSON Pointers")
         if pointers is None:
             return []
         if not pointers or not all(isinstance(pointer, str) for pointer in pointers):
             self.refuse(name, "must be an array of JSON Pointers, at least one")
             return []
-        is_member = not (all_members and len(pointers) == 1)
-        found = [self._tokens(f"{name}/{index}", pointer, member=is_member) for index, pointer in enumerate(pointers)]
+        found = [self._tokens(f"{name}/{index}", pointer, member=True) for index, pointer in enumerate(pointers)]
         if len(set(found)) < len(found):
             self.refuse(name, "names a place twice")
         return found

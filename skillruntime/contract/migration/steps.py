@@ -14,18 +14,10 @@ A step is a JSON object with one key, its kind::
     {"convert": {"at": "/hours", "factor": 24}}             another unit ("divisor" to divide); exact arithmetic
     {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added afterwards, "offset_before" before
     {"split": {"at": "/topics", "separator": ","}}          a text becomes an array of trimmed parts ("strip": false
-                                                            keeps blanks);
-                                                            "limit": 2 splits at the first separator only
-    {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}}
+                                                            keeps blanks)
     {"join": {"at": "/topics", "separator": ","}}           and back
-    {"join": {"from": ["/start", "/end"], "to": "/range", "separator": ".."}}
     {"nest": {"from": ["/lang", "/style"], "to": "/options"}}    members move into a new object beside them
-    {"nest": {"from": ["/*"], "to": "/options"}}            all members of an object move into a new one
     {"flatten": "/options"}                                 an object's members take its place
-    {"copy": {"from": "/query", "to": "/title"}}            the same value at another place as well
-    {"drop": {"at": "/title", "same_as": "/query"}}         and back
-    {"pack": {"from": ["/lat", "/lon"], "to": "/point"}}    members become the items of an array
-    {"unpack": {"from": "/point", "to": ["/lat", "/lon"]}}  and back
 
 Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is an ordinary key
 elsewhere; the places of one step share everything up to their last ``*``. Nothing at the source is nothing to do: so a

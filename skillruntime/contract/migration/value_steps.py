@@ -12,10 +12,6 @@ from skillruntime.contract.migration.locations import (
     Tokens,
     copy_json,
     each,
-    gathered,
-    objects_at,
-    put,
-    spread,
 )
 from skillruntime.contract.migration.shape_steps import Built
 from skillruntime.contract.migration.step_fields import REQUIRED, StepFields
@@ -142,25 +138,19 @@ def _is_decimal(ratio: Fraction) -> bool:
 
 
 def _split(fields: StepFields) -> Built:
-    separator = _separator(fields)
+    place, separator = fields.place("at", member=False), _separator(fields)
     strip = fields.take("strip", bool, "true or false", True)
-    limit = _limit(fields)
-
-    def parts(text: str) -> list[str]:
-        found = text.split(separator or None, limit - 1 if limit else -1)
-        return [part.strip() for part in found] if strip else found
-
-    joined = {"separator": separator} | ({"limit": limit} if limit else {})
-    if fields.has("from"):
-        return _split_apart(fields, joined, parts, exact=not strip)
-    place = fields.place("at", member=False)
 
     def new(value: Any, _: str) -> Any:
         if not isinstance(value, str):
             return value
-        return parts(value) if value.strip() or (value and not strip) else []
+        if not value or (strip and not value.strip()):
+            return []
+        found = value.split(separator or None)
+        return [part.strip() for part in found] if strip else found
 
-    return each(place, new), None if strip else {"join": {"at": format_pointer(place), **joined}}
+    # Stripped, a text would come back without its blanks.
+    return each(place, new), None if strip else {"join": {"at": format_pointer(place), "separator": separator}}
 
 
 def _separator(fields: StepFields) -> str | None:
@@ -170,57 +160,8 @@ def _separator(fields: StepFields) -> str | None:
     return separator
 
 
-def _limit(fields: StepFields) -> int | None:
-    """Return the most parts there may be: the last one takes the rest of the text, separators included."""
-    limit: int | None = fields.take("limit", int, "a number of parts, at least 2", None)
-    if limit is not None and limit < 2:
-        fields.refuse("limit", "must be a number of parts, at least 2")
-    return limit
-
-
-def _split_apart(
-    fields: StepFields, joined: dict[str, Any], parts: Callable[[str], list[str]], *, exact: bool
-) -> Built:
-    source, targets = fields.place("from", member=True), fields.places("to")
-    fields.beside(source, targets)
-    objects = objects_at(source)
-
-    def change(arguments: dict[str, Any]) -> None:
-        for holder, path in objects(arguments):
-            text = holder.get(source[-1])
-            if not isinstance(text, str):
-                continue
-            found = parts(text)
-            if len(found) > len(targets):
-                where = format_pointer((*path, source[-1]))
-                raise StepRefused(
-                    where, f"{show(text)} has {len(found)} parts, but there are {len(targets)} places for them"
-                )
-            spread(holder, source[-1], [target[-1] for target in targets], found, path)
-
-    outside = list(map(format_pointer, targets))
-    return change, {"join": {"from": outside, "to": format_pointer(source), **joined}} if exact else None
-
-
 def _join(fields: StepFields) -> Built:
-    separator = _separator(fields)
-
-    limit = _limit(fields)
-
-    def text(parts: list[Any], where: str) -> str:
-        if limit and len(parts) > limit:
-            raise StepRefused(where, f"an array of {len(parts)} has more parts than the limit of {limit}")
-        for index, part in enumerate(parts, 1):
-            if not isinstance(part, str) or (separator and separator in part and index != limit):
-                why = "is not a string" if not isinstance(part, str) else f"holds the separator {separator!r}"
-                raise StepRefused(where, f"{show(part)} {why}, so it cannot be joined")
-        return (separator or "").join(parts)
-
-    if fields.has("from"):
-        return _join_together(
-            fields, {"separator": separator, "strip": False} | ({"limit": limit} if limit else {}), text
-        )
-    place = fields.place("at", member=False)
+    place, separator = fields.place("at", member=False), _separator(fields)
 
     def new(value: Any, where: str) -> Any:
         if not isinstance(value, list):
@@ -228,28 +169,13 @@ def _join(fields: StepFields) -> Built:
         # Splitting "" gives [], so [""] would not come back.
         if value == [""]:
             raise StepRefused(where, "an array of one empty text, joined, would say that it is empty")
-        return text(value, where)
+        for part in value:
+            if not isinstance(part, str) or (separator and separator in part):
+                why = "is not a string" if not isinstance(part, str) else f"holds the separator {separator!r}"
+                raise StepRefused(where, f"{show(part)} {why}, so it cannot be joined")
+        return (separator or "").join(value)
 
-    limited = {"limit": limit} if limit else {}
-    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, "strip": False, **limited}}
-
-
-def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[list[Any], str], str]) -> Built:
-    sources, target = fields.places("from"), fields.place("to", member=True)
-    fields.beside(target, sources)
-    objects = objects_at(target)
-
-    def change(arguments: dict[str, Any]) -> None:
-        for holder, path in objects(arguments):
-            names = [source[-1] for source in sources]
-            absent = next((name for name in names if name not in holder), names[0])
-            # Parts are distinguished by position only, so a gap would move the later ones.
-            parts = gathered(holder, names, path, "joined, it would move")
-            if parts:
-                put(holder, target[-1], text(parts, format_pointer((*path, absent))), path)
-
-    outside = list(map(format_pointer, sources))
-    return change, {"split": {"from": format_pointer(target), "to": outside, **split}}
+    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, "strip": False}}
 
 
 # Kind -> what reads it, and whether it may be written as a pointer alone.
