@@ -59,7 +59,10 @@ class DeadServers:
             DatabaseAwayError: the database does not answer.
         """
         with connect(self._url, f"skillruntime {self._name}") as connection:
-            connection.execute(_TABLE)
+            # One after the other: of two servers that create a table at once, one fails in spite of IF NOT EXISTS.
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))")
+                connection.execute(_TABLE)
             self._beat(connection)
         for thread in self._threads:
             thread.start()

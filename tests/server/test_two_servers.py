@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ import httpx2
 import psycopg
 import pytest
 
+from skillruntime.server.dead_servers import DeadServers
 from tests.server.postgres import Postgres, running_postgres
+from tests.server.processes import KillableServer
 from tests.server.relay import Relay
 from tests.server.serving import invocation
-from tests.server.test_killed import answer, free_port, ran, started
+from tests.server.test_killed import ran
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
@@ -31,14 +35,14 @@ class Pair:
 
     directory: Path
     url: str
-    ports: list[int]
+    servers: list[KillableServer]
     processes: list[subprocess.Popen[bytes]]
     http: httpx2.AsyncClient
 
     async def ask(self, which: int, method: str, path: str, **options: Any) -> httpx2.Response:
         """Ask one server until it answers."""
         with anyio.fail_after(120):
-            return await answer(self.http, method, f"http://127.0.0.1:{self.ports[which]}{path}", **options)
+            return await self.servers[which].answer(self.http, method, path, **options)
 
     async def submit(self, which: int, name: str, text: str) -> str:
         """Submit an execution to one server; return its id."""
@@ -72,19 +76,40 @@ class Pair:
 @asynccontextmanager
 async def pair(directory: Path, url: str, *, number: int = 2, drain: float = 0) -> AsyncIterator[Pair]:
     """Start the servers."""
-    with ExitStack() as stack:
-        ports = [free_port() for _ in range(number)]
-        processes = [stack.enter_context(started(port, directory, drain=drain, url=url)) for port in ports]
-        async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:
-            found = Pair(directory, url, ports, processes, http)
-            for which in range(number):
-                await found.ask(which, "GET", "/health")
-            yield found
+    servers = [KillableServer(directory, drain=drain, url=url) for _ in range(number)]
+    async with AsyncExitStack() as stack, httpx2.AsyncClient(timeout=60, trust_env=False) as http:
+        processes = [await stack.enter_async_context(server.started()) for server in servers]
+        yield Pair(directory, url, servers, processes, http)
 
 
 def code_of(document: dict[str, Any]) -> str:
     """Return the code of an end, or its status where it has no error."""
     return str((document.get("error") or {}).get("code", document["status"]))
+
+
+def test_servers_that_start_at_once_share_a_new_database(url: str) -> None:
+    """Of several that create the same table at once, PostgreSQL lets one fail even with IF NOT EXISTS."""
+    leases = [DeadServers(url, f"server-{each}", 60, _nothing_is_dead) for each in range(8)]
+    together = threading.Barrier(len(leases))
+
+    def start(lease: DeadServers) -> None:
+        together.wait()
+        lease.start()
+
+    try:
+        with ThreadPoolExecutor(len(leases)) as threads:
+            list(threads.map(start, leases))
+        with psycopg.connect(url) as connection:
+            written = connection.execute("SELECT count(*) FROM skillruntime.servers").fetchall()
+    finally:
+        for lease in leases:
+            lease.stop(forgets=True)
+
+    assert written == [(8,)]
+
+
+def _nothing_is_dead(name: str) -> None:
+    raise AssertionError(f"{name} was taken for dead")
 
 
 async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str, tmp_path: Path) -> None:
@@ -115,8 +140,8 @@ async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) ->
         await both.begun("once-9")
         headers = {"skill-extensions": "cancelled"}
         await both.ask(1, "DELETE", f"/executions/{execution_id}", headers=headers)
-        # The other server hears of it a moment later.
-        await both.end(1, execution_id)
+        for which in (1, 0):  # the one that runs it hears of it a moment later
+            await both.end(which, execution_id)
         seen = [
             (await both.ask(which, method, f"/executions/{execution_id}", headers=headers)).json()
             for which in (0, 1)
