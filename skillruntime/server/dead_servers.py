@@ -58,7 +58,7 @@ class DeadServers:
         Raises:
             DatabaseAwayError: the database does not answer.
         """
-        with connect(self._url, f"skillruntime {self._name}") as connection:
+        with connect(self._url, f"skillruntime {self._name}", prompt=False) as connection:
             # One after the other: of two servers that create a table at once, one fails in spite of IF NOT EXISTS.
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))")

@@ -131,7 +131,7 @@ class EngineExecutions:
             engine_instance.launch(self._engine, self._name, self._run, self._send_message)
             await anyio.to_thread.run_sync(self._dead.start)
             await self._queues.register()
-            self.continued = sum((await self.counts()).values())
+            self.continued = sum((await self._insist(self.counts)).values())
         except BaseException:
             await self._close(forgets=True)
             raise
@@ -437,12 +437,13 @@ class EngineExecutions:
         self._accepted.pop(owner, None)
         return self._unfinished[column(owner)] >= most
 
-    async def _ask(self, function: Callable[[], _T], *, within: float = _ASK) -> _T:
+    async def _ask(self, function: Callable[[], _T], *, within: float | None = None) -> _T:
         """Return what *function* gives, in a thread; it waits while the database answers others.
 
         Raises:
             DatabaseAwayError: the database did not answer.
         """
+        within = within or _ASK
         started = time.monotonic()
         call = self._threads.submit(function)
         answer = asyncio.wrap_future(call)
@@ -528,7 +529,7 @@ class EngineExecutions:
 
     def _connect(self) -> None:
         try:
-            with self._asked.connect() as connection:
+            with self._engine.connect() as connection:
                 now = connection.execute(sqlalchemy.text("SELECT extract(epoch from clock_timestamp())")).scalar_one()
                 self._clock = float(now) - time.monotonic()
         except _ERRORS as error:

@@ -1,4 +1,4 @@
-"""A server to be killed: ``python killable.py DIRECTORY DRAIN [URL]``. Each run leaves a line in DIRECTORY/ran.
+"""A server to be killed: ``python killable.py DIRECTORY DRAIN LEASE [URL]``. Each run leaves a line in DIRECTORY/ran.
 
 It prints the port that it was given as soon as it listens: a port that is chosen before may be another's by then.
 Executions are in DIRECTORY, or in the PostgreSQL database URL.
@@ -29,7 +29,7 @@ GATED = ("9", "19", "29", "39")
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
-async def main(directory: Path, drain: float, url: str | None) -> None:
+async def main(directory: Path, drain: float, lease: float, url: str | None) -> None:
     """Serve until the end."""
     runtime = SkillRuntime()
 
@@ -56,7 +56,7 @@ async def main(directory: Path, drain: float, url: str | None) -> None:
         sys.stdout.flush()
 
     place = url or directory / "executions.db"
-    async with durable_executions(SkillWork(runtime, served), place, capacity=8, lease=1.5, poll=0.05) as executions:
+    async with durable_executions(SkillWork(runtime, served), place, capacity=8, lease=lease, poll=0.05) as executions:
         limits = Limits(invocations_per_minute=1e6, requests_per_minute=1e6)
         service = SkillService(served, executions, limits=limits, secret=read_secret(directory / "secret"))
         server = Server(create_app(service), service, grace=2, drain=drain, on_ready=print_port)
@@ -64,4 +64,4 @@ async def main(directory: Path, drain: float, url: str | None) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, Path(sys.argv[1]), float(sys.argv[2]), (sys.argv[3:] or [None])[0])
+    anyio.run(main, Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), (sys.argv[4:] or [None])[0])

@@ -36,8 +36,9 @@ def read_port(process: subprocess.Popen[bytes], within: float = 300.0) -> int:
 class KillableServer:
     """The server of killable.py on *directory*: each of its starts has another port."""
 
-    def __init__(self, directory: Path, *, drain: float = 0, url: str | None = None) -> None:
-        self._command = [sys.executable, str(SERVER), str(directory), str(drain), *([url] if url else [])]
+    def __init__(self, directory: Path, *, drain: float = 0, lease: float = 1.5, url: str | None = None) -> None:
+        arguments = [str(directory), str(drain), str(lease), *([url] if url else [])]
+        self._command = [sys.executable, str(SERVER), *arguments]
         self._port = 0  # none is known while it is away
 
     @asynccontextmanager

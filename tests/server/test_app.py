@@ -36,7 +36,7 @@ async def exchange(served: Served, *lines: str, body: bytes = b"") -> tuple[int,
     """Send a request written out, and return the one answer that comes before the connection is closed."""
     host, port = served.base.removeprefix("http://").split(":")
     said = b""
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         async with await anyio.connect_tcp(host, int(port)) as stream:
             await stream.send("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body)
             try:
@@ -121,7 +121,7 @@ async def test_a_length_beside_chunks_is_refused_and_the_connection_closed(serve
     lines = ("Host: x", "Content-Type: application/json", "Content-Length: 6", "Transfer-Encoding: chunked")
     host, port = served.base.removeprefix("http://").split(":")
     said = b""
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         async with await anyio.connect_tcp(host, int(port)) as stream:
             head = "\r\n".join(["POST /skills/echo/invoke HTTP/1.1", *lines, "", ""])
             await stream.send(head.encode() + smuggled)

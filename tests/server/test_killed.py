@@ -151,7 +151,7 @@ async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_pat
             while not ran(tmp_path):
                 await anyio.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 status = await anyio.to_thread.run_sync(process.wait)
         (tmp_path / "go").touch()
         async with server.started():
@@ -179,7 +179,7 @@ async def test_a_draining_server_refuses_new_work_and_finishes_what_runs(tmp_pat
             refused = await server.answer(client, "POST", "/skills/once/invoke", json=invocation("once", "once-1"))
             seen = (await server.answer(client, "GET", f"/executions/{first.json()['execution_id']}")).json()
             (tmp_path / "go").touch()
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 status = await anyio.to_thread.run_sync(process.wait)
         async with server.started():
             last = (await server.answer(client, "GET", f"/executions/{first.json()['execution_id']}")).json()

@@ -44,7 +44,7 @@ async def test_the_progress_of_a_script_is_seen_by_its_caller(tmp_path: Path) ->
         service = SkillService(published, executions)
         served = Served(service, Skills(), service.handle)
         begun = read(await served.invoke("reader", str(go)))
-        with anyio.fail_after(120):
+        with anyio.fail_after(300):
             async for execution in executions.watch(begun["execution_id"]):
                 if execution.progress is not None:
                     go.touch()
@@ -106,7 +106,7 @@ async def test_progress_is_read_in_the_directory_that_the_script_was_given(tmp_p
         seen.append(progress)
         reported.set()
 
-    with anyio.fail_after(120):
+    with anyio.fail_after(300):
         async with following(tmp_path / "own", report):
             (tmp_path / "own").rename(tmp_path / "moved")
             (tmp_path / "own").symlink_to(tmp_path / "other")
