@@ -155,8 +155,7 @@ def check_match(request: WireRequest, document: Any) -> None:
 
 def without_content(response: WireResponse) -> WireResponse:
     """Return the answer to HEAD where *response* is that to GET: the length without the content (RFC 9110, 9.3.2)."""
-    is_open = response.status in (204, 304) or response.headers.get("content-type", "").startswith("text/event-stream")
-    length = {} if is_open else {"content-length": str(len(response.body))}
+    length = {} if response.status == 304 else {"content-length": str(len(response.body))}
     return WireResponse(response.status, {**response.headers, **length})
 
 

@@ -10,8 +10,8 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -25,7 +25,6 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
-from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
     DatabaseAwayError,
     Executions,
@@ -127,7 +126,6 @@ class SkillService:
             _route("executions", r"/executions", GET=self._list),
             _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
             _route("result", r"/executions/([^/]+)/result", GET=self._status),
-            _route("events", r"/executions/([^/]+)/events", GET=self._events),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
             _route("release", r"/executions/([^/]+)/release", POST=self._release),
             _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
@@ -165,7 +163,7 @@ class SkillService:
         return response
 
     async def identify(self, request: WireRequest) -> Call:
-        """Return *request* with the caller whose credentials it has: for pages and streams.
+        """Return *request* with the caller whose credentials it has: for pages.
 
         Raises:
             RefusedError: too many requests, or too many failed attempts.
@@ -208,8 +206,8 @@ class SkillService:
             return None
         return await identify(self._authenticate, with_key_header(request, self._key_headers), credentials)
 
-    async def still_knows(self, request: WireRequest, owner: str, credentials: Mapping[str, Any] | None = None) -> bool:
-        """Whether *request* is that of *owner* still: who waits may outlive a key or a token."""
+    async def _is_still(self, owner: str, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> bool:
+        """Whether *request* still is one of *owner*: a caller that waits may outlive its key or token."""
         try:
             principal = await self._identify(request, credentials)
         except BadCredentialsError:
@@ -308,7 +306,7 @@ class SkillService:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
             waited = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
-            execution = waited if await self.still_knows(request, call.owner, credentials) else execution
+            execution = waited if await self._is_still(call.owner, request, credentials) else execution
         return show_execution(call.request, execution, headers, plain=not call.knows_cancelled, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
@@ -320,14 +318,9 @@ class SkillService:
             headers["preference-applied"] = f"wait={seconds:g}"
             execution = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result.
-            if not await self.still_knows(call.request, call.owner):
+            if not await self._is_still(call.owner, call.request):
                 raise refuse_login(None)
         return show_execution(call.request, execution, headers, plain=not call.knows_cancelled)
-
-    async def _events(self, call: Call) -> WireResponse:
-        """Return the events so far; over the network the stream continues from there."""
-        _, execution = await self._find_execution(call)
-        return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
 
     async def _cancel(self, call: Call) -> WireResponse:
         _, current = await self._find_execution(call)
@@ -430,22 +423,14 @@ class SkillService:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
         # A long poll must not hold up a server that stops: it answers with what it has.
-        with self.until_stopped(), anyio.move_on_after(seconds):
-            async for seen in self.executions.watch(execution.execution_id):
-                last = seen
-        return last
-
-    @contextmanager
-    def until_stopped(self) -> Iterator[None]:
-        """Wait inside this for slow events: it ends at once when the server stops."""
-        with anyio.CancelScope() as scope:
-            if self._is_stopped:
-                scope.cancel()
+        with anyio.move_on_after(0 if self._is_stopped else seconds) as scope:
             self._waits.add(scope)
             try:
-                yield
+                async for seen in self.executions.watch(execution.execution_id):
+                    last = seen
             finally:
                 self._waits.discard(scope)
+        return last
 
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:

@@ -43,7 +43,6 @@ async def test_every_address_refuses_every_other_method_and_names_its_own() -> N
         "/executions": "GET, HEAD",
         "/executions/x": "GET, DELETE, HEAD",
         "/executions/x/result": "GET, HEAD",
-        "/executions/x/events": "GET, HEAD",
         "/executions/x/complete": "POST",
         "/executions/x/release": "POST",
         "/openapi.json": "GET, HEAD",
@@ -299,10 +298,10 @@ async def test_a_revoked_key_is_401_and_not_a_lost_execution() -> None:
         begun = read(await served.invoke("echo", key=KEY))
         answers = [
             await served.ask(method, f"/executions/{begun['execution_id']}{path}", key="revoked")
-            for method, path in (("GET", ""), ("GET", "/result"), ("DELETE", ""), ("GET", "/events"))
+            for method, path in (("GET", ""), ("GET", "/result"), ("DELETE", ""))
         ]
 
-    assert [answer.status for answer in answers] == [401] * 4
+    assert [answer.status for answer in answers] == [401] * 3
 
 
 async def test_of_cancel_and_complete_at_once_one_wins() -> None:
