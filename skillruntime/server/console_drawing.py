@@ -16,7 +16,7 @@ from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.http_message import WireResponse
 from skillruntime.remote.protocol import Execution, from_timestamp
 from skillruntime.server.access import Principal
-from skillruntime.server.executions import Ticket
+from skillruntime.server.ticket import Ticket
 
 __all__ = [
     "draw_execution_card",

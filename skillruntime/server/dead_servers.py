@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 import psycopg
 
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.postgres_connections import BoundedConnection, connect
 
 __all__ = ["DeadServers", "Suspects"]

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from skillruntime.remote.protocol import Execution
-from skillruntime.server.executions import Ticket
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["EndedExecutions"]
 

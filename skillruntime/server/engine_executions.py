@@ -34,27 +34,13 @@ from skillruntime.server.dead_servers import DeadServers
 from skillruntime.server.ended_executions import EndedExecutions
 from skillruntime.server.engine_instance import MESSAGE, MESSAGES, Queues
 from skillruntime.server.engine_tables import RUN, EngineTables, Stored, column
-from skillruntime.server.executions import (
-    DatabaseAwayError,
-    KeyReusedError,
-    NotATaskError,
-    Notify,
-    Outcome,
-    Page,
-    Submitted,
-    Terms,
-    Ticket,
-    TooManyError,
-    Work,
-    as_released,
-    held,
-    interrupted,
-    read_cursor,
-    waited_too_long,
-)
+from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
+from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
 from skillruntime.server.live_execution import Live, ended_at, perform, send
 from skillruntime.server.metrics import Metrics
+from skillruntime.server.outcomes import Outcome, as_released, held, interrupted, waited_too_long
 from skillruntime.server.postgres_connections import create_engine, to_away_error
+from skillruntime.server.ticket import Ticket
 from skillruntime.server.watchers import Watchers
 
 __all__ = ["EngineExecutions"]
@@ -179,9 +165,7 @@ class EngineExecutions:
             else:
                 self._accepted[ticket.owner] = self._accepted.get(ticket.owner, 0) + 1
                 return Submitted(ticket.accepted(accepted_at), is_new=True)
-        if known[0].fingerprint != ticket.fingerprint:
-            raise KeyReusedError
-        return Submitted(known[1], is_new=False)
+        return again(ticket, known)
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -406,8 +390,7 @@ class EngineExecutions:
         found = await self.get(execution_id)
         if found is None or found[1].is_final:
             return
-        is_task = found[0].is_task
-        outcome = waited_too_long(self._terms.task_wait if is_task else self._terms.max_wait, is_task=is_task)
+        outcome = waited_too_long(found[0], self._terms.wait_of(found[0]))
         await self._announce(found[0])
         await self._ask(partial(self._tables.end_waiting, execution_id, self._end_of(found, outcome)))
         self._watchers.signal(execution_id)

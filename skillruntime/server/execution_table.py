@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Timestamps, to_timestamp
-from skillruntime.server.executions import Ticket, to_json
+from skillruntime.server.executions import to_json
 from skillruntime.server.sqlite_database import Execute
+from skillruntime.server.ticket import Ticket
 
 __all__ = [
     "Row",

@@ -12,7 +12,7 @@ from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 
 __all__ = [
     "RefusedError",

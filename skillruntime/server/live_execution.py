@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, from_timestamp, to_timestamp
-from skillruntime.server.executions import CANCELLED, Notify, Outcome, Ticket, Work, broken, timed_out
+from skillruntime.server.executions import Notify, Work
 from skillruntime.server.metrics import Metrics
+from skillruntime.server.outcomes import CANCELLED, Outcome, broken, timed_out
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["Live", "ended_at", "perform", "send"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 import sqlalchemy
 
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 
 __all__ = ["BoundedConnection", "PromptConnection", "connect", "create_engine", "to_away_error"]
 

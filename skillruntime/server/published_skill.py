@@ -31,7 +31,9 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.descriptor_agreement import check_agreement, is_spoken
-from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
+from skillruntime.server.executions import Report
+from skillruntime.server.outcomes import Outcome, withdrawn
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 

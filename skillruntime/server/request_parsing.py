@@ -23,9 +23,10 @@ from skillruntime.remote.protocol import MAX_ID, ExecutionStatus, InvocationRequ
 from skillruntime.remote.tracing import trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.server.access import ANONYMOUS, BadCredentialsError, Principal
-from skillruntime.server.executions import Outcome, Ticket, fingerprint_of
 from skillruntime.server.http_responses import RefusedError
+from skillruntime.server.outcomes import Outcome
 from skillruntime.server.published_skill import PublishedSkill
+from skillruntime.server.ticket import Ticket, fingerprint_of
 
 __all__ = [
     "check_protocol_header",

@@ -25,16 +25,14 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
-from skillruntime.server.executions import (
+from skillruntime.server.execution_errors import (
     DatabaseAwayError,
-    Executions,
     KeyReusedError,
     NotATaskError,
     NotHeldError,
-    Ticket,
     TooManyError,
-    is_expired,
 )
+from skillruntime.server.executions import Executions, is_expired
 from skillruntime.server.http_responses import (
     SECURITY_HEADERS,
     RefusedError,
@@ -66,6 +64,7 @@ from skillruntime.server.request_parsing import (
     stated_trace,
     with_key_header,
 )
+from skillruntime.server.ticket import Ticket
 from skillruntime.server.webhooks import Webhooks
 
 __all__ = ["SkillService"]

@@ -23,30 +23,14 @@ from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.server import execution_table as table
 from skillruntime.server.batches import Batches
 from skillruntime.server.ended_executions import EndedExecutions
+from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
 from skillruntime.server.execution_table import Row
-from skillruntime.server.executions import (
-    CANCELLED,
-    DatabaseAwayError,
-    KeyReusedError,
-    NotATaskError,
-    Notify,
-    Outcome,
-    Page,
-    Submitted,
-    Terms,
-    Ticket,
-    TooManyError,
-    Work,
-    as_released,
-    broken,
-    held,
-    interrupted,
-    read_cursor,
-    waited_too_long,
-)
+from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
 from skillruntime.server.live_execution import Live, perform, send
 from skillruntime.server.metrics import Metrics
+from skillruntime.server.outcomes import CANCELLED, Outcome, as_released, broken, held, interrupted, waited_too_long
 from skillruntime.server.sqlite_database import SqliteDatabase
+from skillruntime.server.ticket import Ticket
 from skillruntime.server.waiting import Waiting
 from skillruntime.server.watchers import Watchers
 
@@ -125,7 +109,7 @@ class SqliteExecutions:
             if known is None:
                 raise TooManyError
         if known is not None:
-            return _again(ticket, known)
+            return again(ticket, known)
         # Its beginning in the same commit: no mark is needed before what may run twice begins.
         begins = ticket.repeatable and not self._is_draining and self._waiting.may_begin(ticket, self._arriving)
         self._unfinished[ticket.owner] += 1
@@ -145,7 +129,7 @@ class SqliteExecutions:
         )
         if is_new:
             return Submitted(row.execution, is_new=True)
-        return _again(ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution))
+        return again(ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution))
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -332,8 +316,7 @@ class SqliteExecutions:
                 await self._look.wait()
             self._look = anyio.Event()
             for ticket in self._waiting.expired():
-                most = self._terms.task_wait if ticket.is_task else self._terms.max_wait
-                self._end_waiting(self._live[ticket.execution_id], waited_too_long(most, is_task=ticket.is_task))
+                self._end_waiting(self._live[ticket.execution_id], waited_too_long(ticket, self._terms.wait_of(ticket)))
 
     async def _end(self, live: Live, outcome: Outcome) -> None:
         try:
@@ -383,9 +366,3 @@ class SqliteExecutions:
         if live is not None:
             return live.ticket, live.execution
         return self._ended.get(execution_id)
-
-
-def _again(ticket: Ticket, known: tuple[Ticket, Execution]) -> Submitted:
-    if known[0].fingerprint != ticket.fingerprint:
-        raise KeyReusedError
-    return Submitted(known[1], is_new=False)

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 import anyio
 
 from skillruntime.remote.protocol import Execution
-from skillruntime.server.executions import DatabaseAwayError, Ticket
+from skillruntime.server.execution_errors import DatabaseAwayError
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["Watchers"]
 

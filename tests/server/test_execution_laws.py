@@ -15,19 +15,12 @@ import anyio
 import pytest
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.server.executions import (
-    Executions,
-    KeyReusedError,
-    NotATaskError,
-    NotHeldError,
-    Outcome,
-    Report,
-    Ticket,
-    TooManyError,
-    Work,
-)
+from skillruntime.server.execution_errors import KeyReusedError, NotATaskError, NotHeldError, TooManyError
+from skillruntime.server.executions import Executions, Report, Work
 from skillruntime.server.open_executions import durable_executions, read_secret
+from skillruntime.server.outcomes import Outcome
 from skillruntime.server.sqlite_database import DatabaseInUseError, SqliteDatabase
+from skillruntime.server.ticket import Ticket
 
 pytestmark = pytest.mark.anyio
 PRAGMAS = ("journal_mode", "synchronous")
