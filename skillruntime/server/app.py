@@ -34,7 +34,6 @@ _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)
 _DISCARD_SECONDS: Final = 10.0
 _DISCARD_PAUSE: Final = 1.0
 _DISCARD_BYTES: Final = 100 * 1024 * 1024
-_THAW: Final = 0.5  # seconds
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -73,13 +72,13 @@ def create_app(
                 return _to_starlette(await drawn.answer(wire))
             answer = await service.handle(wire)
         except RefusedError as refusal:
-            answer = _of_method(wire, refusal.answer(wire))
+            answer = _of_method(wire, refusal.answer())
         except MessageError as error:
-            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer(wire))
+            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer())
         except Exception:
             _log.exception("%s failed with an unexpected exception", wire.method)
             answer = _of_method(
-                wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(wire)
+                wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer()
             )
         return _to_starlette(answer)
 
@@ -153,19 +152,17 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
         await _discard(request)
         raise too_large
-    # The second look is for a process that was stopped (SIGSTOP, a sleeping laptop): the body came in time, and waits.
-    for seconds in (limits.body_seconds, _THAW):
-        with anyio.move_on_after(seconds):
-            while len(body) <= limits.body_bytes:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely")
-                body += message.get("body", b"")
-                if not message.get("more_body", False) and len(body) <= limits.body_bytes:
-                    return bytes(body)
-        if len(body) > limits.body_bytes:
-            await _discard(request)
-            raise too_large
+    with anyio.move_on_after(limits.body_seconds):
+        while len(body) <= limits.body_bytes:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely")
+            body += message.get("body", b"")
+            if not message.get("more_body", False) and len(body) <= limits.body_bytes:
+                return bytes(body)
+    if len(body) > limits.body_bytes:
+        await _discard(request)
+        raise too_large
     raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
 
 

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -17,17 +17,6 @@ from skillruntime.remote.http_message import WireResponse
 from skillruntime.remote.protocol import Execution, from_timestamp
 from skillruntime.server.access import Principal
 from skillruntime.server.ticket import Ticket
-
-__all__ = [
-    "draw_execution_card",
-    "draw_field",
-    "draw_page",
-    "draw_problem",
-    "draw_skill_card",
-    "draw_status",
-    "pretty",
-    "violations_of",
-]
 
 
 def _hash(text: str) -> str:
@@ -126,11 +115,7 @@ def draw_duration(execution: Execution, now: float) -> str:
     # The store's clock, as both moments are its own.
     end = from_timestamp(stamps.completed_at) if stamps.completed_at is not None else now
     seconds = max(0.0, end - from_timestamp(stamps.created_at))
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{timedelta(seconds=round(seconds))} h"
 
 
 def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Sequence[str] = ()) -> str:

@@ -124,14 +124,6 @@ class Executions(Protocol):
         """Delete the executions that ended before this moment (seconds since the epoch); return how many."""
         ...
 
-    async def release(self, execution_id: str, new_id: str) -> Execution:
-        """Run a held execution again, as the new execution *new_id*.
-
-        Raises:
-            NotHeldError: it is not held.
-        """
-        ...
-
     async def drain(self, seconds: float) -> None:
         """Stop starting work, wait *seconds* for what runs, and hand over or end the rest."""
         ...
@@ -149,7 +141,7 @@ class Executions(Protocol):
         ...
 
 
-def read_cursor(cursor: str) -> tuple[float, str]:
+def read_cursor(cursor: str | None) -> tuple[float, str] | None:
     """Return the last execution of the page before: when it was created (seconds since the epoch), and its id.
 
     Not an offset: executions that begin, or are deleted, between two pages would move the second.
@@ -160,6 +152,8 @@ def read_cursor(cursor: str) -> tuple[float, str]:
     Raises:
         ValueError: the cursor is not one that this list returned.
     """
+    if cursor is None:
+        return None
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise ValueError("not a cursor of this list")

@@ -90,7 +90,7 @@ def held(losses: int) -> Outcome:
     return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message))
 
 
-def is_held(execution: Execution) -> bool:
+def _is_held(execution: Execution) -> bool:
     """Whether *execution* ended held, so that an operator may release it."""
     return execution.error is not None and execution.error.code == "EXECUTION_HELD"
 
@@ -109,14 +109,13 @@ def broken() -> Outcome:
     return Outcome(ExecutionStatus.FAILED, error=error)
 
 
-def as_released(found: tuple[Ticket, Execution] | None, new_id: str) -> Ticket:
+def as_released(ticket: Ticket, ended: Execution, new_id: str) -> Ticket:
     """Return the ticket of a held execution as that of a new one: clients that saw it end must never see it run again.
 
     Raises:
-        NotHeldError: *found*, what the store has of it, is not held.
+        NotHeldError: it is not held.
     """
-    if found is None or not is_held(found[1]):
+    if not _is_held(ended):
         raise NotHeldError
-    ticket, _ = found
     metadata = {**ticket.metadata, "released_from": ticket.execution_id}
     return replace(ticket, execution_id=new_id, metadata=metadata)

@@ -28,21 +28,6 @@ from skillruntime.server.outcomes import Outcome
 from skillruntime.server.published_skill import PublishedSkill
 from skillruntime.server.ticket import Ticket, fingerprint_of
 
-__all__ = [
-    "check_protocol_header",
-    "credentials_in",
-    "knows_cancelled",
-    "make_ticket",
-    "preferred_wait",
-    "read_body",
-    "read_completion",
-    "read_invocation",
-    "read_page_query",
-    "released_id",
-    "stated_trace",
-    "with_key_header",
-]
-
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 
