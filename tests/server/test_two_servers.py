@@ -156,6 +156,40 @@ async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) ->
     assert seen == [seen[0]] * 4
 
 
+async def test_two_servers_answer_alike(url: str, tmp_path: Path) -> None:
+    """What has ended is the same document with the same entity tag, and so are the refusals of the protocol."""
+    async with pair(tmp_path, url, number=2) as both:
+        execution_id = await both.submit(0, "once", "once-1")
+        path = f"/executions/{execution_id}"
+        for which in (0, 1):
+            await both.end(which, execution_id)
+        tag = (await both.ask(0, "GET", path)).headers["etag"]
+        asked: list[tuple[str, str, dict[str, Any]]] = [
+            ("GET", path, {}),
+            ("GET", f"{path}/result", {}),
+            ("HEAD", path, {}),
+            ("GET", path, {"headers": {"if-none-match": tag}}),
+            ("GET", path, {"headers": {"if-match": '"old"'}}),
+            ("DELETE", path, {}),
+            ("PUT", path, {}),
+            ("POST", f"{path}/complete", {"json": {"output": 1}}),
+            ("GET", "/executions/none", {}),
+            ("GET", "/executions", {}),
+            ("POST", "/skills/once/invoke", {"json": {"skill_id": "once"}}),
+            ("POST", "/skills/none/invoke", {"json": invocation("none")}),
+        ]
+        answers = [[await both.ask(which, method, at, **more) for which in (0, 1)] for method, at, more in asked]
+
+    assert [[each.status_code for each in pairs] for pairs in answers] == [
+        *([200, 200], [200, 200], [200, 200], [304, 304], [412, 412], [200, 200], [405, 405], [401, 401]),
+        *([404, 404], [401, 401], [400, 400], [404, 404]),
+    ]
+    assert [first.content == second.content for first, second in answers] == [True] * len(answers)
+    assert [first.headers.get("etag") == second.headers.get("etag") for first, second in answers] == [True] * len(
+        answers
+    )
+
+
 async def test_the_work_of_a_killed_server_is_taken_up(url: str, tmp_path: Path) -> None:
     """What may run twice runs again, what must not ends interrupted, and what has not begun is run."""
     async with pair(tmp_path, url) as one:
