@@ -78,7 +78,10 @@ def hash_key(key: str) -> str:
 
 
 class KeyRing:
-    """An authenticator that recognizes callers by API key, in ``X-API-Key`` or ``Authorization: Bearer``."""
+    """An authenticator that recognizes callers by API key.
+
+    The key is expected in ``X-API-Key``, or in ``Authorization: Bearer``.
+    """
 
     def __init__(self, keys: Mapping[str, Principal]) -> None:
         self._keys = dict(keys)  # by hash: the time of a dictionary lookup reveals nothing about the key

@@ -102,14 +102,12 @@ def write_skill(directory: Path) -> None:
     (scripts.parent / "contract.json").write_text(json.dumps(CONTRACT))
 
 
-async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(
-    newest_postgres: Postgres, tmp_path: Path
-) -> None:
+async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(postgres: Postgres, tmp_path: Path) -> None:
     """The role that the page makes may make the tables, both servers start at once, and every call ends."""
     _, psql, export, first, second = commands_of_the_page()
-    create_database(newest_postgres, psql)
+    create_database(postgres, psql)
     variable, _, url = export[1].partition("=")
-    environment = {variable: url.replace("@127.0.0.1/", f"@127.0.0.1:{newest_postgres.port}/")}
+    environment = {variable: url.replace("@127.0.0.1/", f"@127.0.0.1:{postgres.port}/")}
     write_skill(tmp_path)
     notes = tmp_path / "notes"
     accepted: dict[str, str] = {}
