@@ -37,7 +37,6 @@ from benchmarks.chaos_cluster import (
     History,
     judge,
     report,
-    until_all_answer,
 )
 from tests.server.postgres import Postgres, running_postgres
 from tests.server.relay import Relay
@@ -80,10 +79,7 @@ async def deploys(world: World) -> None:
     """SIGTERM: each server drains, ends and is started again, then the next one."""
 
     async def act(number: int) -> None:
-        which = number % len(world.cluster.ports)
-        await anyio.to_thread.run_sync(world.cluster.restart, which, signal.SIGTERM)
-        if len(world.cluster.ports) > 1:
-            await until_all_answer(world.cluster)
+        await anyio.to_thread.run_sync(world.cluster.restart, number % len(world.cluster.ports), signal.SIGTERM)
 
     await world.each(act)
 
@@ -193,7 +189,7 @@ async def attack(name: str, *, executions: int, times: int, servers: int, sqlite
     if sqlite and name in _OF_MANY:
         return 0
     async with opened(name, executions, times, servers, sqlite, seconds) as world:
-        await until_all_answer(world.cluster)
+        await anyio.to_thread.run_sync(world.cluster.wait)
         started = time.monotonic()
         if name == "duplicates":
             await _same_key(world)

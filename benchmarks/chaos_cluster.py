@@ -10,10 +10,8 @@ import math
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +19,8 @@ from typing import Any
 
 import anyio
 import httpx2
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
 
 from skillruntime import SkillRuntime
 from skillruntime.contract import Contract
@@ -35,14 +35,17 @@ from skillruntime.server import (
     describe,
     durable_executions,
 )
+from tests.server.processes import read_port
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 LEASE = 6.0  # seconds
 
 
-async def serve(port: int, database: str, effects: Path, seconds: float) -> None:
-    """Serve ``twice``, which may run twice, and ``once``, which must not, until the process is ended."""
+async def serve(database: str, effects: Path, seconds: float) -> None:
+    """Serve ``twice``, which may run twice, and ``once``, which must not; print the port when it listens."""
     runtime = SkillRuntime()
+    listening = bind("127.0.0.1", 0)
+    port = listening.getsockname()[1]
 
     def note(line: str) -> None:
         descriptor = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -66,23 +69,36 @@ async def serve(port: int, database: str, effects: Path, seconds: float) -> None
     ) as executions:
         limits = Limits(math.inf, math.inf, unfinished_per_caller=10**9)
         service = SkillService(published, executions, limits=limits, secret=b"chaos")
-        await Server(create_app(service), service, grace=1, drain=5).serve([bind("127.0.0.1", port)])
+        server = Server(create_app(service), service, grace=1, drain=5, on_ready=lambda: print(port, flush=True))
+        await server.serve([listening])
 
 
 class Cluster:
-    """The servers; *prefixes* are commands that start them, such as ``faketime``, one a server."""
+    """The servers, each of which has another port after each start; *prefixes* are commands, one a server."""
 
     def __init__(
         self, number: int, database: str, effects: Path, *, seconds: float, prefixes: list[list[str]] | None
     ) -> None:
         self.database, self.effects, self.seconds = database, effects, seconds
         self.prefixes = prefixes or [[] for _ in range(number)]
-        self.ports = [free_port() for _ in range(number)]
+        self.log = effects.with_name("servers.log")
         self.processes = [self._start(each) for each in range(number)]
+        self.ports: list[int] = []
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
-        program = [sys.executable, __file__, self.ports[number], self.database, self.effects, self.seconds]
-        return subprocess.Popen([*self.prefixes[number], *map(str, program)], stderr=subprocess.DEVNULL)
+        program = [sys.executable, __file__, self.database, str(self.effects), str(self.seconds)]
+        with self.log.open("ab") as log:
+            return subprocess.Popen([*self.prefixes[number], *program], stdout=subprocess.PIPE, stderr=log)
+
+    def _read_port(self, number: int) -> int:
+        try:
+            return read_port(self.processes[number])
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}:\n{self.log.read_text()[-5000:]}") from None
+
+    def wait(self) -> None:
+        """Wait until all of them listen."""
+        self.ports = [self._read_port(number) for number in range(len(self.processes))]
 
     def send(self, number: int, name: signal.Signals) -> None:
         """Send one server a signal."""
@@ -94,9 +110,10 @@ class Cluster:
         self.processes[number].wait(120)
 
     def restart(self, number: int, name: signal.Signals = signal.SIGKILL) -> None:
-        """End one server with this signal, and start it again."""
+        """End one server with this signal, and start it again; return when it listens."""
         self.end(number, name)
         self.processes[number] = self._start(number)
+        self.ports[number] = self._read_port(number)
 
     def close(self) -> None:
         """Kill them all."""
@@ -225,28 +242,5 @@ def report(name: str, history: History, broken: dict[str, int], seconds: float) 
     )
 
 
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-async def until_all_answer(cluster: Cluster, within: float = 120.0) -> None:
-    """Wait until every server listens."""
-    async with httpx2.AsyncClient(timeout=5, trust_env=False) as http:
-        for port in cluster.ports:
-            deadline = time.monotonic() + within
-            while True:
-                try:
-                    if (await http.get(f"http://127.0.0.1:{port}/health")).status_code == 200:
-                        break
-                except httpx2.TransportError:
-                    pass
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"the server at port {port} did not start")
-                await anyio.sleep(0.05)
-
-
 if __name__ == "__main__":
-    anyio.run(serve, int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), float(sys.argv[4]))
+    anyio.run(serve, sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]))

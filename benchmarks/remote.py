@@ -19,6 +19,7 @@ import argparse
 import json
 import math
 import os
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -37,14 +38,15 @@ import httpx2
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
 
-from benchmarks.chaos_cluster import free_port
+from skillruntime.server import bind
+from tests.server.processes import read_port
 
 TICK = os.sysconf("SC_CLK_TCK")
 ROWS = "CREATE TABLE IF NOT EXISTS e (id TEXT PRIMARY KEY, state TEXT, request TEXT, output TEXT)"
 INSERT, UPDATE = "INSERT INTO e VALUES (?, 'running', ?, NULL)", "UPDATE e SET state = 'ended', output = ? WHERE id = ?"
 
 
-async def serve_base(port: int, database: str) -> None:
+async def serve_base(listening: socket.socket, database: str) -> None:
     """Serve the bare application."""
     import uvicorn
     from starlette.applications import Starlette
@@ -81,10 +83,10 @@ async def serve_base(port: int, database: str) -> None:
         return JSONResponse({"execution_id": name, "status": "completed", "output": output})
 
     app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
-    await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http="h11")).serve()
+    await uvicorn.Server(uvicorn.Config(app, log_config=None, http="h11")).serve([listening])
 
 
-async def serve_engine(port: int, database: str) -> None:
+async def serve_engine(listening: socket.socket, database: str) -> None:
     """Serve a workflow of DBOS that does nothing: what the same call costs on an engine."""
     import sqlalchemy
     import uvicorn
@@ -127,10 +129,10 @@ async def serve_engine(port: int, database: str) -> None:
 
     DBOS.launch()
     app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
-    await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http="h11")).serve()
+    await uvicorn.Server(uvicorn.Config(app, log_config=None, http="h11")).serve([listening])
 
 
-async def serve_skills(port: int, database: str, seconds: float, capacity: int, repeats: bool) -> None:
+async def serve_skills(listening: socket.socket, database: str, seconds: float, capacity: int, repeats: bool) -> None:
     """Serve one skill that returns its arguments, after so many seconds; whether it may be repeated is *repeats*."""
     from skillruntime import SkillRuntime
     from skillruntime.contract import Contract
@@ -140,7 +142,6 @@ async def serve_skills(port: int, database: str, seconds: float, capacity: int, 
         Server,
         SkillService,
         SkillWork,
-        bind,
         create_app,
         describe,
         durable_executions,
@@ -157,20 +158,21 @@ async def serve_skills(port: int, database: str, seconds: float, capacity: int, 
         return arguments
 
     runtime.implements("echo", contract=contract)(echo)
-    published = [PublishedSkill(describe("echo", contract, base_url=f"http://127.0.0.1:{port}"), "echo", contract)]
+    base_url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    published = [PublishedSkill(describe("echo", contract, base_url=base_url), "echo", contract)]
     async with durable_executions(SkillWork(runtime, published), database, capacity=capacity) as executions:
         limits = Limits(math.inf, math.inf, unfinished_per_caller=10**9)
         service = SkillService(published, executions, limits=limits)
-        await Server(create_app(service), service).serve([bind("127.0.0.1", port)])
+        await Server(create_app(service), service).serve([listening])
 
 
 class Measured:
     """A server in a process of its own."""
 
     def __init__(self, kind: str, database: str, seconds: float = 0.0, capacity: int = 128) -> None:
-        self.port = free_port()
-        program = [sys.executable, __file__, "--serve", kind, self.port, database, seconds, capacity]
-        self.process = subprocess.Popen([*map(str, program)])
+        program = [sys.executable, __file__, "--serve", kind, database, seconds, capacity]
+        self.process = subprocess.Popen([*map(str, program)], stdout=subprocess.PIPE)
+        self.port = read_port(self.process)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
@@ -329,13 +331,15 @@ async def main(calls: int, clients: list[int], with_postgres: bool, with_engine:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
-        kind_, port_, database_ = sys.argv[2], int(sys.argv[3]), sys.argv[4]
+        kind_, database_ = sys.argv[2], sys.argv[3]
+        listening_ = bind("127.0.0.1", 0)
+        print(listening_.getsockname()[1], flush=True)
         if kind_ == "base":
-            anyio.run(serve_base, port_, database_)
+            anyio.run(serve_base, listening_, database_)
         elif kind_ == "engine":
-            anyio.run(serve_engine, port_, database_)
+            anyio.run(serve_engine, listening_, database_)
         else:
-            anyio.run(serve_skills, port_, database_, float(sys.argv[5]), int(sys.argv[6]), kind_ == "skills")
+            anyio.run(serve_skills, listening_, database_, float(sys.argv[4]), int(sys.argv[5]), kind_ == "skills")
         sys.exit(0)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=300)

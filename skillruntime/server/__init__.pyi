@@ -4,7 +4,7 @@ from skillruntime.server.access import KeyRing as KeyRing
 from skillruntime.server.access import Principal as Principal
 from skillruntime.server.access import any_of as any_of
 from skillruntime.server.app import create_app as create_app
-from skillruntime.server.executions import DatabaseAwayError as DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError as DatabaseAwayError
 from skillruntime.server.executions import Executions as Executions
 from skillruntime.server.host import Hosting as Hosting
 from skillruntime.server.host import host_skills as host_skills

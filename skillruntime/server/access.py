@@ -80,15 +80,14 @@ def hash_key(key: str) -> str:
 class KeyRing:
     """An authenticator that recognizes callers by API key.
 
-    *header* is where the key is expected; ``Authorization: Bearer`` is read too.
+    The key is expected in ``X-API-Key``, or in ``Authorization: Bearer``.
     """
 
-    def __init__(self, keys: Mapping[str, Principal], *, header: str = "X-API-Key") -> None:
+    def __init__(self, keys: Mapping[str, Principal]) -> None:
         self._keys = dict(keys)  # by hash: the time of a dictionary lookup reveals nothing about the key
-        self.header = header
 
     @classmethod
-    def from_text(cls, text: str, *, header: str = "X-API-Key") -> KeyRing:
+    def from_text(cls, text: str) -> KeyRing:
         """Return the key ring of a key file: ``{"keys": [{"id", "sha256", "skills"?, "operator"?}]}``.
 
         Raises:
@@ -99,7 +98,7 @@ class KeyRing:
             keys = {entry["sha256"].lower(): _principal(entry) for entry in entries}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidSkillError('The key file is not of the form {"keys": [{"id": ..., "sha256": ...}]}') from None
-        return cls(keys, header=header)
+        return cls(keys)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -107,7 +106,7 @@ class KeyRing:
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller that the key in *request* belongs to."""
         # Both places, for many clients can set only one of them.
-        key = request.headers.get(self.header.lower()) or bearer_token(request)
+        key = request.headers.get("x-api-key") or bearer_token(request)
         # 6.3 allows the key in the body too; two different keys do not identify one caller.
         stated = credentials.get("api_key") if credentials is not None else None
         if isinstance(stated, str) and stated:

@@ -1,7 +1,7 @@
 """The service on the network: an ASGI application (extra ``serve``, on Starlette).
 
-Everything is decided in `SkillService`; here bodies are read within their limits, events are streamed, and the pages
-for people are drawn.
+Everything is decided in `SkillService`; here bodies are read within their limits, and the pages for people are
+drawn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
-from urllib.parse import unquote
 
 import anyio
 from starlette.applications import Starlette
@@ -23,22 +22,18 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import WireCode
 from skillruntime.server.console import Pages
-from skillruntime.server.events import EVENT_STREAM, event_id, to_event
 from skillruntime.server.http_protocol import HEAD_BYTES, head_too_large
 from skillruntime.server.http_responses import RefusedError, refuse, without_content
-from skillruntime.server.request_parsing import knows_cancelled
 from skillruntime.server.service import SkillService
 
 __all__ = ["create_app"]
 
 _log = logging.getLogger("skillruntime.remote")
-_HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, so that no proxy closes it as idle
 # RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
 _DISCARD_SECONDS: Final = 10.0
 _DISCARD_PAUSE: Final = 1.0
 _DISCARD_BYTES: Final = 100 * 1024 * 1024
-_THAW: Final = 0.5  # seconds
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -76,16 +71,14 @@ def create_app(
             if pages and drawn.knows(wire):
                 return _to_starlette(await drawn.answer(wire))
             answer = await service.handle(wire)
-            if _is_stream(answer) and wire.method == "GET":
-                return _Events(service, wire, answer, (await service.identify(wire)).owner)
         except RefusedError as refusal:
-            answer = _of_method(wire, refusal.answer(wire))
+            answer = _of_method(wire, refusal.answer())
         except MessageError as error:
-            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer(wire))
+            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer())
         except Exception:
             _log.exception("%s failed with an unexpected exception", wire.method)
             answer = _of_method(
-                wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(wire)
+                wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer()
             )
         return _to_starlette(answer)
 
@@ -159,19 +152,17 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
         await _discard(request)
         raise too_large
-    # The second look is for a process that was stopped (SIGSTOP, a sleeping laptop): the body came in time, and waits.
-    for seconds in (limits.body_seconds, _THAW):
-        with anyio.move_on_after(seconds):
-            while len(body) <= limits.body_bytes:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely")
-                body += message.get("body", b"")
-                if not message.get("more_body", False) and len(body) <= limits.body_bytes:
-                    return bytes(body)
-        if len(body) > limits.body_bytes:
-            await _discard(request)
-            raise too_large
+    with anyio.move_on_after(limits.body_seconds):
+        while len(body) <= limits.body_bytes:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely")
+            body += message.get("body", b"")
+            if not message.get("more_body", False) and len(body) <= limits.body_bytes:
+                return bytes(body)
+    if len(body) > limits.body_bytes:
+        await _discard(request)
+        raise too_large
     raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
 
 
@@ -196,70 +187,8 @@ def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:
     return without_content(response) if request.method == "HEAD" else response
 
 
-def _is_stream(response: WireResponse) -> bool:
-    return response.headers.get("content-type", "").startswith(EVENT_STREAM)
-
-
 def _to_starlette(response: WireResponse) -> Response:
     headers = dict(response.headers)
     if response.status in (408, 413):
         headers["connection"] = "close"  # the rest of the body is not read
-    answer = Response(response.body, response.status, headers)
-    if _is_stream(response):
-        del answer.headers["content-length"]
-    return answer
-
-
-class _Events(Response):
-    """The stream that *answer* begins: the execution at each change, until it has ended.
-
-    Changes faster than the reader come as one. A stream ends early where its *owner*'s key is revoked.
-    """
-
-    def __init__(self, service: SkillService, request: WireRequest, answer: WireResponse, owner: str) -> None:
-        super().__init__(headers=dict(answer.headers))
-        del self.headers["content-length"]
-        self._service = service
-        self._request = request
-        self._owner = owner
-        self._execution_id = unquote(request.path.split("/")[2])
-        self._last_seen = request.headers.get("last-event-id")
-        self._plain = not knows_cancelled(request)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events; end with the execution, with the reader, or with the server."""
-        # No length: the stream ends when the execution does, and HTTP/1.1 sends it in chunks.
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async with anyio.create_task_group() as tasks:
-
-            async def listen() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
-
-            async def beat() -> None:
-                while True:
-                    await anyio.sleep(_HEARTBEAT)
-                    if not await self._is_known():
-                        tasks.cancel_scope.cancel()
-                    await send(_chunk(b": still there\n\n"))
-
-            # Without listening, a reader that hung up is noticed only at the next event, which may be hours away.
-            tasks.start_soon(listen)
-            tasks.start_soon(beat)
-            with self._service.until_stopped():
-                async for execution in self._service.executions.watch(self._execution_id):
-                    if event_id(execution) != self._last_seen:
-                        if not await self._is_known():
-                            break
-                        self._last_seen = event_id(execution)
-                        await send(_chunk(to_event(execution, plain=self._plain)))
-            tasks.cancel_scope.cancel()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _is_known(self) -> bool:
-        return await self._service.still_knows(self._request, self._owner)
-
-
-def _chunk(data: bytes) -> dict[str, object]:
-    return {"type": "http.response.body", "body": data, "more_body": True}
+    return Response(response.body, response.status, headers)

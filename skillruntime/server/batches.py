@@ -14,7 +14,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.sqlite_database import Operation, SqliteDatabase
 
 __all__ = ["Batches"]

@@ -24,7 +24,8 @@ from skillruntime.server.console_drawing import (
     pretty,
     violations_of,
 )
-from skillruntime.server.executions import DatabaseAwayError, Page
+from skillruntime.server.execution_errors import DatabaseAwayError
+from skillruntime.server.executions import Page
 from skillruntime.server.http_responses import RefusedError, refuse_for_database, without_content
 from skillruntime.server.service import SkillService
 

@@ -6,8 +6,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html import escape
+from pathlib import Path
 from typing import Any, Final
 
 from skillruntime.remote.descriptor import ParameterDefinition
@@ -15,18 +16,7 @@ from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.http_message import WireResponse
 from skillruntime.remote.protocol import Execution, from_timestamp
 from skillruntime.server.access import Principal
-from skillruntime.server.executions import Ticket
-
-__all__ = [
-    "draw_execution_card",
-    "draw_field",
-    "draw_page",
-    "draw_problem",
-    "draw_skill_card",
-    "draw_status",
-    "pretty",
-    "violations_of",
-]
+from skillruntime.server.ticket import Ticket
 
 
 def _hash(text: str) -> str:
@@ -34,46 +24,8 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-_STYLE: Final = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--ok:#1a7f4b;--bad:#b3261e;--run:#8a6100;--link:#1d5fb8}
-@media(prefers-color-scheme:dark){:root{--ok:#5fd39a;--bad:#ff8a80;--run:#e8c268;--link:#8ab8ff}}
-*{box-sizing:border-box}
-body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:0 auto;padding:1.5rem}
-header{display:flex;gap:1rem;align-items:center;justify-content:space-between;flex-wrap:wrap;margin-bottom:1.5rem}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:0}a{color:var(--link)}
-header>a{font-weight:600;text-decoration:none}
-.card{border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.2rem;margin:.8rem 0}
-.card p{margin:.3rem 0}.meta{opacity:.75;font-size:.875rem}
-.tag{border:1px solid var(--line);border-radius:1rem;padding:.1rem .6rem;font-size:.8rem}
-label{display:block;font-weight:600;margin-top:1rem}
-label small{font-weight:400;opacity:.75;display:block}
-input,textarea,select{font:inherit;width:100%;padding:.5rem .6rem;border:1px solid var(--line);border-radius:.4rem;
-background:var(--soft);color:inherit}
-textarea{min-height:4.5rem;font-family:ui-monospace,monospace}
-button{font:inherit;font-weight:600;margin-top:1.2rem;padding:.5rem 1.2rem;border:0;border-radius:.4rem;
-background:var(--link);color:Canvas;cursor:pointer}
-header form{display:flex;gap:.5rem}header input{width:13rem}header button{margin:0}
-pre{background:var(--soft);border:1px solid var(--line);border-radius:.4rem;padding:.8rem;overflow:auto;
-white-space:pre-wrap;overflow-wrap:anywhere}
-.status{font-weight:700}.completed{color:var(--ok)}.failed,.timeout{color:var(--bad)}
-.running,.accepted{color:var(--run)}.cancelled{opacity:.75}.problem{border-color:var(--bad)}
-.fault{color:var(--bad);margin:.2rem 0}[aria-invalid]{border-color:var(--bad)}
-progress{width:100%}body{overflow-wrap:anywhere}
-"""
-# Draws what changes into the page that is open. Only #live is drawn again, which holds no field, and a link in it that
-# has the focus keeps it; forms go when their execution has ended, unless a person is in one or has typed into one.
-_SCRIPT: Final = """
-(async()=>{for(;;){await new Promise(r=>setTimeout(r,1000));const live=document.getElementById('live');
-if(!live.dataset.live)return;let page;try{const answer=await fetch(location.href);
-page=new DOMParser().parseFromString(await answer.text(),'text/html')}catch{continue}
-const next=page.getElementById('live');if(!next)continue;
-if(next.innerHTML!==live.innerHTML){const at=document.activeElement,href=live.contains(at)&&at.getAttribute('href');
-live.innerHTML=next.innerHTML;if(href)[...live.querySelectorAll('a')].find(a=>a.getAttribute('href')===href)?.focus()}
-if(!next.dataset.live)delete live.dataset.live;
-const forms=document.getElementById('forms'),left=page.getElementById('forms');
-if(forms&&left&&forms.children.length!==left.children.length&&!forms.contains(document.activeElement)&&
-![...forms.querySelectorAll('textarea,input')].some(f=>f.value!==f.defaultValue))forms.innerHTML=left.innerHTML}})()
-"""
+_STYLE: Final = Path(__file__).with_name("console.css").read_text("utf-8")
+_SCRIPT: Final = Path(__file__).with_name("console.js").read_text("utf-8")
 # The page loads nothing and runs nothing but what is named by its hash, whatever a skill's output holds.
 _HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
@@ -101,7 +53,7 @@ def draw_page(
     is_reloaded = is_live and "<textarea" not in forms
     again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_reloaded else ""
     live = ' data-live="1"' if is_live else ""
-    script = f'<script id="live">{_SCRIPT}</script>' if is_live else ""
+    script = f"<script>{_SCRIPT}</script>" if is_live else ""
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>{again}'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
@@ -163,11 +115,7 @@ def draw_duration(execution: Execution, now: float) -> str:
     # The store's clock, as both moments are its own.
     end = from_timestamp(stamps.completed_at) if stamps.completed_at is not None else now
     seconds = max(0.0, end - from_timestamp(stamps.created_at))
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{timedelta(seconds=round(seconds))} h"
 
 
 def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Sequence[str] = ()) -> str:

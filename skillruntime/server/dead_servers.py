@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 import psycopg
 
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.postgres_connections import BoundedConnection, connect
 
 __all__ = ["DeadServers", "Suspects"]
@@ -58,8 +58,11 @@ class DeadServers:
         Raises:
             DatabaseAwayError: the database does not answer.
         """
-        with connect(self._url, f"skillruntime {self._name}") as connection:
-            connection.execute(_TABLE)
+        with connect(self._url, f"skillruntime {self._name}", prompt=False) as connection:
+            # One after the other: of two servers that create a table at once, one fails in spite of IF NOT EXISTS.
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))")
+                connection.execute(_TABLE)
             self._beat(connection)
         for thread in self._threads:
             thread.start()

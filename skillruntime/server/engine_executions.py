@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -31,31 +30,16 @@ from dbos import DBOS
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress
 from skillruntime.server import engine_instance
 from skillruntime.server.dead_servers import DeadServers
-from skillruntime.server.ended_executions import EndedExecutions
 from skillruntime.server.engine_instance import MESSAGE, MESSAGES, Queues
 from skillruntime.server.engine_tables import RUN, EngineTables, Stored, column
-from skillruntime.server.executions import (
-    DatabaseAwayError,
-    KeyReusedError,
-    NotATaskError,
-    Notify,
-    Outcome,
-    Page,
-    Submitted,
-    Terms,
-    Ticket,
-    TooManyError,
-    Work,
-    as_released,
-    held,
-    interrupted,
-    read_cursor,
-    waited_too_long,
-)
-from skillruntime.server.live_execution import Live, ended_at, perform, send
+from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
+from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
+from skillruntime.server.live_execution import Live, end_tasks, ended_at, perform, send
 from skillruntime.server.metrics import Metrics
+from skillruntime.server.outcomes import Outcome, held, interrupted, waited_too_long
 from skillruntime.server.postgres_connections import create_engine, to_away_error
-from skillruntime.server.watchers import Watchers
+from skillruntime.server.ticket import Ticket
+from skillruntime.server.watchers import EndedExecutions, Watchers
 
 __all__ = ["EngineExecutions"]
 
@@ -131,7 +115,7 @@ class EngineExecutions:
             engine_instance.launch(self._engine, self._name, self._run, self._send_message)
             await anyio.to_thread.run_sync(self._dead.start)
             await self._queues.register()
-            self.continued = sum((await self.counts()).values())
+            self.continued = sum((await self._insist(self.counts)).values())
         except BaseException:
             await self._close(forgets=True)
             raise
@@ -141,17 +125,8 @@ class EngineExecutions:
         self._tasks.start_soon(self._sweep)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._tasks is not None
-        self._tasks.cancel_scope.cancel()
-        try:
-            await self._tasks.__aexit__(None, None, None)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._give_up_all()
-                await self._close(forgets=self._has_drained)
+    async def __aexit__(self, *error: object) -> None:
+        await end_tasks(self._tasks, self._give_up_and_close)
 
     async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
         """Accept *ticket*; see `Executions.submit`."""
@@ -162,7 +137,7 @@ class EngineExecutions:
             if known is None:
                 raise TooManyError
         if known is None:
-            options = {
+            options: Any = {
                 "workflow_name": RUN,
                 "workflow_id": ticket.execution_id,
                 "workflow_id_reuse_policy": "reject",
@@ -171,7 +146,7 @@ class EngineExecutions:
             }
             accepted_at = self.now()
             try:
-                await self._ask(partial(self._enqueue, options, ticket.to_dict(), accepted_at), within=_SUBMIT)
+                await self._ask(partial(self._client.enqueue, options, ticket.to_dict(), accepted_at), within=_SUBMIT)
             except dbos._error.DBOSWorkflowIDInUseError:
                 known = await self.get(ticket.execution_id)
                 if known is None:  # it ended long ago and was just deleted
@@ -179,9 +154,7 @@ class EngineExecutions:
             else:
                 self._accepted[ticket.owner] = self._accepted.get(ticket.owner, 0) + 1
                 return Submitted(ticket.accepted(accepted_at), is_new=True)
-        if known[0].fingerprint != ticket.fingerprint:
-            raise KeyReusedError
-        return Submitted(known[1], is_new=False)
+        return again(ticket, known)
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -218,18 +191,13 @@ class EngineExecutions:
             raise NotATaskError
         return await self._seen(execution_id)
 
-    async def release(self, execution_id: str, new_id: str) -> Execution:
-        """Run a held execution again, as a new one."""
-        ticket = as_released(await self.get(execution_id), new_id)
-        return (await self.submit(ticket)).execution
-
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         return self._watchers.watch(execution_id)
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
-        after = None if cursor is None else read_cursor(cursor)
+        after = read_cursor(cursor)
         rows, more = await self._ask(partial(self._tables.page, owner, after, limit))
         shown = (replace(row.execution, output=None, has_output=False) for row in rows)
         return Page(tuple(shown), tuple(row.ticket for row in rows), more)
@@ -348,11 +316,8 @@ class EngineExecutions:
             await self._ask(partial(self._enqueue_message, ticket.execution_id))
 
     def _enqueue_message(self, execution_id: str) -> None:
-        options = {"workflow_name": MESSAGE, "queue_name": MESSAGES, "workflow_id": f"message-{execution_id}"}
-        self._enqueue(options, execution_id)
-
-    def _enqueue(self, options: Any, *values: Any) -> None:
-        self._client.enqueue(options, *values)
+        options: Any = {"workflow_name": MESSAGE, "queue_name": MESSAGES, "workflow_id": f"message-{execution_id}"}
+        self._client.enqueue(options, execution_id)
 
     # What other servers do
 
@@ -406,8 +371,7 @@ class EngineExecutions:
         found = await self.get(execution_id)
         if found is None or found[1].is_final:
             return
-        is_task = found[0].is_task
-        outcome = waited_too_long(self._terms.task_wait if is_task else self._terms.max_wait, is_task=is_task)
+        outcome = waited_too_long(found[0], self._terms.wait_of(found[0]))
         await self._announce(found[0])
         await self._ask(partial(self._tables.end_waiting, execution_id, self._end_of(found, outcome)))
         self._watchers.signal(execution_id)
@@ -437,12 +401,13 @@ class EngineExecutions:
         self._accepted.pop(owner, None)
         return self._unfinished[column(owner)] >= most
 
-    async def _ask(self, function: Callable[[], _T], *, within: float = _ASK) -> _T:
+    async def _ask(self, function: Callable[[], _T], *, within: float | None = None) -> _T:
         """Return what *function* gives, in a thread; it waits while the database answers others.
 
         Raises:
             DatabaseAwayError: the database did not answer.
         """
+        within = within or _ASK
         started = time.monotonic()
         call = self._threads.submit(function)
         answer = asyncio.wrap_future(call)
@@ -528,7 +493,7 @@ class EngineExecutions:
 
     def _connect(self) -> None:
         try:
-            with self._asked.connect() as connection:
+            with self._engine.connect() as connection:
                 now = connection.execute(sqlalchemy.text("SELECT extract(epoch from clock_timestamp())")).scalar_one()
                 self._clock = float(now) - time.monotonic()
         except _ERRORS as error:
@@ -541,6 +506,10 @@ class EngineExecutions:
         with anyio.move_on_after(_ASK):
             while self._live:
                 await anyio.sleep(0.01)
+
+    async def _give_up_and_close(self) -> None:
+        await self._give_up_all()
+        await self._close(forgets=self._has_drained)
 
     async def _close(self, *, forgets: bool) -> None:
         # Workflows that wait for what another server records never end by themselves.

@@ -16,7 +16,8 @@ from dbos import DBOS, DBOSClient
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.server.engine_tables import RUN, SCHEMA, TASKS
-from skillruntime.server.executions import Terms, Ticket
+from skillruntime.server.executions import Terms
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["MESSAGE", "MESSAGES", "Queues", "launch", "new_client", "shut_down", "stop_taking"]
 

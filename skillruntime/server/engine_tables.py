@@ -14,7 +14,9 @@ from typing import Any, Final
 import sqlalchemy
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, to_timestamp
-from skillruntime.server.executions import CANCELLED, Ticket, broken, to_json
+from skillruntime.server.executions import to_json
+from skillruntime.server.outcomes import CANCELLED, broken
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["RUN", "SCHEMA", "TASKS", "EngineTables", "Stored", "column"]
 

@@ -9,25 +9,9 @@ from typing import Any, Final
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Timestamps, to_timestamp
-from skillruntime.server.executions import Ticket, to_json
+from skillruntime.server.executions import to_json
 from skillruntime.server.sqlite_database import Execute
-
-__all__ = [
-    "Row",
-    "change_losses",
-    "count",
-    "delete",
-    "end",
-    "find",
-    "insert",
-    "mark",
-    "note_sent",
-    "page",
-    "prepare",
-    "unfinished",
-    "unmark",
-    "unsent",
-]
+from skillruntime.server.ticket import Ticket
 
 _VERSION: Final = 3
 _TABLES: Final = (
@@ -162,11 +146,6 @@ def unfinished(execute: Execute) -> list[Row]:
 def unsent(execute: Execute) -> list[Row]:
     """Return the ended executions whose messages an earlier server did not send."""
     return [_to_row(fields) for fields in execute(f"SELECT {_HEAD}, output FROM executions WHERE has_message = 1")]
-
-
-def count(execute: Execute) -> int:
-    """Return whether the table can be read: 1."""
-    return int(execute("SELECT count(*) FROM (SELECT 1 FROM executions LIMIT 1)")[0][0])
 
 
 def page(

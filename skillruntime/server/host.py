@@ -17,7 +17,8 @@ from skillruntime.remote.hosts import ascii_host
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import Authenticator, any_of
 from skillruntime.server.app import create_app
-from skillruntime.server.executions import DatabaseAwayError, Executions
+from skillruntime.server.execution_errors import DatabaseAwayError
+from skillruntime.server.executions import Executions
 from skillruntime.server.key_store import DatabaseKeys, KeyFile, shared_secret
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.open_executions import durable_executions, memory_executions, read_secret

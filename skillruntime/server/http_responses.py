@@ -1,10 +1,9 @@
-"""The server's answers as values: JSON, entity tags, problem documents, and the refusal of a request."""
+"""The server's answers as values: JSON, entity tags, and the refusal of a request."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,24 +11,14 @@ from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
-from skillruntime.server.executions import DatabaseAwayError
-
-__all__ = [
-    "RefusedError",
-    "answer_json",
-    "check_match",
-    "refuse_for_now",
-    "refuse_login",
-    "refuse_rate",
-    "without_content",
-]
+from skillruntime.server.execution_errors import DatabaseAwayError
 
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
 }
-_VARY: Final = "accept, authorization, x-api-key, skill-extensions"
+_VARY: Final = "authorization, x-api-key, skill-extensions"
 
 
 class RefusedError(Exception):
@@ -40,15 +29,13 @@ class RefusedError(Exception):
         self.document = document
         self.headers = dict(headers or {})
 
-    def answer(self, request: WireRequest) -> WireResponse:
-        """Return the envelope of section 9, or a problem document (RFC 9457) where the client asks for it."""
+    def answer(self) -> WireResponse:
+        """Return the envelope of section 9."""
         headers = dict(self.headers)
         if self.document.retry is not None and self.document.retry.suggested_delay_ms is not None:
             headers.setdefault("retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000)))
-        wants_problem = _accepts_problem(request.headers.get("accept", ""))
-        document = self.document.to_problem() if wants_problem else self.document.to_envelope()
-        kind = "application/problem+json" if wants_problem else "application/json"
-        return _response(self.document.http_status, document, {**headers, "content-type": kind})
+        document = self.document.to_envelope()
+        return _response(self.document.http_status, document, {**headers, "content-type": "application/json"})
 
 
 def refuse(code: WireCode, message: str, details: Mapping[str, Any] | None = None) -> RefusedError:
@@ -64,23 +51,25 @@ def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
     if auth is not None and auth.oauth2 is not None and auth.oauth2.authorization_url:
         details["authorization_url"] = auth.oauth2.authorization_url
     header = auth.key_header if auth is not None else "X-API-Key"
-    challenge = (
-        "Bearer" if kind is AuthType.OAUTH2 else f'ApiKey header="{header}"'
-    )  # RFC 9110, 11.6.1: it must name one
+    # RFC 9110, 11.6.1: it must name one.
+    challenge = "Bearer" if kind is AuthType.OAUTH2 else f'ApiKey header="{header}"'
     message = "Authentication is required to invoke this skill"
     return RefusedError(ErrorDocument(WireCode.AUTH_REQUIRED, message, details), {"www-authenticate": challenge})
 
 
 def refuse_rate(seconds: float, message: str = "Too many requests") -> RefusedError:
     """Return the 429, with when to come again."""
-    hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
-    return RefusedError(ErrorDocument(WireCode.RATE_LIMIT_EXCEEDED, message, None, hint))
+    return _refuse_until(seconds, WireCode.RATE_LIMIT_EXCEEDED, message)
 
 
 def refuse_for_now(seconds: float, message: str) -> RefusedError:
     """Return the 503 of a server that cannot, with when to come again."""
+    return _refuse_until(seconds, WireCode.ENDPOINT_UNREACHABLE, message)
+
+
+def _refuse_until(seconds: float, code: WireCode, message: str) -> RefusedError:
     hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
-    return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, None, hint))
+    return RefusedError(ErrorDocument(code, message, None, hint))
 
 
 def refuse_for_database(error: DatabaseAwayError, *, finds_it: str = "the execution's state shows it") -> RefusedError:
@@ -155,18 +144,8 @@ def check_match(request: WireRequest, document: Any) -> None:
 
 def without_content(response: WireResponse) -> WireResponse:
     """Return the answer to HEAD where *response* is that to GET: the length without the content (RFC 9110, 9.3.2)."""
-    is_open = response.status in (204, 304) or response.headers.get("content-type", "").startswith("text/event-stream")
-    length = {} if is_open else {"content-length": str(len(response.body))}
+    length = {} if response.status == 304 else {"content-length": str(len(response.body))}
     return WireResponse(response.status, {**response.headers, **length})
-
-
-def _accepts_problem(accept: str) -> bool:
-    """Whether an ``Accept`` names problem documents, and not with a quality of 0 (RFC 9110, 12.4.2)."""
-    for part in accept.lower().split(","):
-        kind, *parameters = (each.strip() for each in part.split(";"))
-        if kind == "application/problem+json":
-            return not any(re.fullmatch(r"q=0(\.0{0,3})?", each) for each in parameters)
-    return False
 
 
 def _response(status: int, document: Any, headers: Mapping[str, str]) -> WireResponse:

@@ -16,7 +16,7 @@ import anyio.to_thread
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.server.access import KeyRing, Principal, hash_key, new_key
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.open_executions import check_url
 
 __all__ = ["DatabaseKeys", "KeyFile", "add_key", "revoke_keys", "shared_secret"]

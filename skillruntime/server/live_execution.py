@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 import anyio
+from anyio.abc import TaskGroup
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, from_timestamp, to_timestamp
-from skillruntime.server.executions import CANCELLED, Notify, Outcome, Ticket, Work, broken, timed_out
+from skillruntime.server.executions import Notify, Work
 from skillruntime.server.metrics import Metrics
+from skillruntime.server.outcomes import CANCELLED, Outcome, broken, timed_out
+from skillruntime.server.ticket import Ticket
 
-__all__ = ["Live", "ended_at", "perform", "send"]
+__all__ = ["Live", "end_tasks", "ended_at", "perform", "send"]
 
 _log = logging.getLogger("skillruntime.server")
 
@@ -73,6 +76,18 @@ def ended_at(now: float, ticket: Ticket, execution: Execution, outcome: Outcome,
     # A clock may be set back; what ends before it was created would be read as a fault.
     now = max(now, from_timestamp(created_at))
     return outcome.of(ticket, created_at=created_at, now=now, kept_for=kept_for, progress=execution.progress)
+
+
+async def end_tasks(tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]) -> None:
+    """Cancel *tasks*, wait for them, and *then* close what they used, in any case."""
+    assert tasks is not None
+    tasks.cancel_scope.cancel()
+    try:
+        # Without the error that a host leaves with: the tasks would wrap it in a group, and it is none of theirs.
+        await tasks.__aexit__(None, None, None)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await then()
 
 
 async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:

@@ -8,9 +8,9 @@ from typing import Any, Final
 import psycopg
 import sqlalchemy
 
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 
-__all__ = ["BoundedConnection", "connect", "create_engine", "to_away_error"]
+__all__ = ["BoundedConnection", "PromptConnection", "connect", "create_engine", "to_away_error"]
 
 # The server ends a session that was stopped in a transaction, and one whose machine is gone: both hold rows that
 # others wait for. These need no rights.
@@ -27,6 +27,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     """
 
     seconds = 20.0
+    seconds_to_connect = 10
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for one answer."""
@@ -43,35 +44,40 @@ class BoundedConnection(psycopg.Connection[Any]):
             ) from None
 
 
-class _PromptConnection(BoundedConnection):
+class PromptConnection(BoundedConnection):
+    """One that gives up early, for a caller waits for its answer."""
+
     seconds = 3.0
+    seconds_to_connect = 3
 
 
-def connect(url: str, name: str) -> BoundedConnection:
+def connect(url: str, name: str, *, prompt: bool = True) -> BoundedConnection:
     """Return a connection to the database *url*, whose session others see as *name*; each statement commits.
 
     Raises:
         DatabaseAwayError: it does not answer.
     """
     try:
-        return _PromptConnection.connect(
-            url, autocommit=True, connect_timeout=3, application_name=name, options=_OPTIONS
-        )
+        return _open(url, name, prompt=prompt, autocommit=True)
     except psycopg.Error as error:
         raise to_away_error(error) from None
 
 
 def create_engine(url: str, name: str, *, size: int, prompt: bool) -> sqlalchemy.Engine:
-    """Return a pool of at most *size* connections; a *prompt* one gives up early, for someone waits for its answer."""
-    kind = _PromptConnection if prompt else BoundedConnection
-    options: dict[str, Any] = {"connect_timeout": 3 if prompt else 10, "application_name": name, "options": _OPTIONS}
+    """Return a pool of at most *size* connections; a *prompt* one gives up early, for a caller waits for its answer."""
     return sqlalchemy.create_engine(
         sqlalchemy.make_url(url).set(drivername="postgresql+psycopg"),
-        creator=lambda: kind.connect(url, **options),
+        creator=lambda: _open(url, name, prompt=prompt, autocommit=False),
         pool_size=size,
         max_overflow=0,
         pool_timeout=1 if prompt else 30,
     )
+
+
+def _open(url: str, name: str, *, prompt: bool, autocommit: bool) -> BoundedConnection:
+    kind = PromptConnection if prompt else BoundedConnection
+    limit = kind.seconds_to_connect
+    return kind.connect(url, autocommit=autocommit, connect_timeout=limit, application_name=name, options=_OPTIONS)
 
 
 def to_away_error(error: Exception) -> DatabaseAwayError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,8 +32,9 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.descriptor_agreement import check_agreement, is_spoken
-from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
-from skillruntime.server.script_progress import PROGRESS_FILE, following
+from skillruntime.server.executions import Report
+from skillruntime.server.outcomes import Outcome, withdrawn
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
@@ -43,16 +43,6 @@ KNOWLEDGE_INPUT = {
     "properties": {"path": {"type": "string", "description": "A file of the skill; without it, its instructions"}},
     "additionalProperties": False,
 }
-
-
-_EVERY_REQUEST = frozenset(
-    {
-        *("accept", "accept-encoding", "accept-language", "connection", "content-encoding", "content-length"),
-        *("content-type", "cookie", "expect", "forwarded", "host", "idempotency-key", "if-none-match", "last-event-id"),
-        *("origin", "prefer", "range", "referer", "skill-extensions", "skill-protocol", "te", "traceparent"),
-        *("tracestate", "transfer-encoding", "upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-proto"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +107,6 @@ def describe(
         cancel=True,
         wait_seconds=wait_seconds,
         poll_interval_ms=poll_interval_ms,
-        events_url=f"{base}/executions/{{execution_id}}/events",
         executions_url=f"{base}/executions",
         webhooks=webhooks,
     )
@@ -227,10 +216,6 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
     if not is_spoken(written):
         message = f"The descriptor.json of {skill.name} is for version {written.protocol.version} of the protocol"
         raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
-    if written.auth.key_header.lower() in _EVERY_REQUEST:
-        # Its value would be taken for a key, and a wrong one: no caller of any skill could be identified.
-        message = f"The descriptor.json of {skill.name} asks for the key in the header {written.auth.key_header!r}"
-        raise InvalidSkillError(f"{message}, which requests carry for other reasons")
     return written
 
 
@@ -299,17 +284,14 @@ class SkillWork:
         # A workspace of its own for each execution: no caller sees another's files.
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
-            is_script = bool(served.contract.run.get("script"))
-            place = self._runtime.script_directory(ticket.name, session) if is_script else None
-            async with following(place, report) if place else nullcontext():
-                response = await session.call(
-                    ticket.name,
-                    dict(ticket.arguments),
-                    # The execution's own deadline comes first; this one is what the skill sees.
-                    timeout=ticket.timeout + 1,
-                    caller=ticket.owner,
-                    config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
-                )
+            response = await session.call(
+                ticket.name,
+                dict(ticket.arguments),
+                # The execution's own deadline comes first; this one is what the skill sees.
+                timeout=ticket.timeout + 1,
+                caller=ticket.owner,
+                config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
+            )
         return to_outcome(response, self._output_bytes)
 
 
@@ -322,9 +304,6 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     # Tokens, timings and the sandbox are the host's own business.
     public = ("warnings", "repairs", "migrated_from", "files")
     metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
-    files = [each for each in metadata.pop("files", ()) if each["path"] != PROGRESS_FILE]
-    if files:
-        metadata["files"] = files
     has_output = response.data is not None or response.ok
     output, length = _plain(response.data)
     if length > output_bytes:

@@ -54,21 +54,13 @@ class RateLimiter:
         >>> limiter.take("a"), limiter.take("a"), limiter.take("b")
         (0.0, 60.0, 0.0)
         """
-        wait = self.wait(caller)
-        if wait == 0 and not math.isinf(self._rate):
-            level, seen = self._buckets[caller]
-            self._buckets[caller] = (level - 1, seen)
-        return wait
-
-    def wait(self, caller: str) -> float:
-        """Return the seconds until *caller* may take one, without taking it."""
         if math.isinf(self._rate):
             return 0.0
         now = self._clock()
         # Filled when it is looked at: no timer runs for callers that are gone.
         level, seen = self._buckets.pop(caller, (self._size, now))
         level = min(self._size, level + (now - seen) * self._rate)
-        self._buckets[caller] = (level, now)
+        self._buckets[caller] = (level - 1 if level >= 1 else level, now)
         # Bounded, as an attacker can send from as many addresses as it has.
         if len(self._buckets) > self._remembered:
             self._buckets.popitem(last=False)

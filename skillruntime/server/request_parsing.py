@@ -23,24 +23,10 @@ from skillruntime.remote.protocol import MAX_ID, ExecutionStatus, InvocationRequ
 from skillruntime.remote.tracing import trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.server.access import ANONYMOUS, BadCredentialsError, Principal
-from skillruntime.server.executions import Outcome, Ticket, fingerprint_of
 from skillruntime.server.http_responses import RefusedError
+from skillruntime.server.outcomes import Outcome
 from skillruntime.server.published_skill import PublishedSkill
-
-__all__ = [
-    "check_protocol_header",
-    "credentials_in",
-    "knows_cancelled",
-    "make_ticket",
-    "preferred_wait",
-    "read_body",
-    "read_completion",
-    "read_invocation",
-    "read_page_query",
-    "released_id",
-    "stated_trace",
-    "with_key_header",
-]
+from skillruntime.server.ticket import Ticket, fingerprint_of
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 

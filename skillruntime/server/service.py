@@ -6,12 +6,13 @@ of Starlette; `app.py` puts it on the network.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -20,22 +21,18 @@ import anyio
 from skillruntime.remote.descriptor import AuthType, Provider
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, MessageError
-from skillruntime.remote.tracing import new_traceparent
+from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
-from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
-from skillruntime.server.events import answer_events
-from skillruntime.server.executions import (
+from skillruntime.server.execution_errors import (
     DatabaseAwayError,
-    Executions,
     KeyReusedError,
     NotATaskError,
     NotHeldError,
-    Ticket,
     TooManyError,
-    is_expired,
 )
+from skillruntime.server.executions import Executions, is_expired
 from skillruntime.server.http_responses import (
     SECURITY_HEADERS,
     RefusedError,
@@ -52,6 +49,7 @@ from skillruntime.server.http_responses import (
 )
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.openapi import build_openapi
+from skillruntime.server.outcomes import as_released
 from skillruntime.server.published_skill import PublishedSkill, discovery_document
 from skillruntime.server.rate_limits import Limits, RateLimiter
 from skillruntime.server.request_parsing import (
@@ -67,11 +65,13 @@ from skillruntime.server.request_parsing import (
     stated_trace,
     with_key_header,
 )
+from skillruntime.server.ticket import Ticket
 from skillruntime.server.webhooks import Webhooks
 
 __all__ = ["SkillService"]
 
 _log = logging.getLogger("skillruntime.remote")
+_access_log = logging.getLogger("skillruntime.access")
 _JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
 _PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
@@ -127,7 +127,6 @@ class SkillService:
             _route("executions", r"/executions", GET=self._list),
             _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
             _route("result", r"/executions/([^/]+)/result", GET=self._status),
-            _route("events", r"/executions/([^/]+)/events", GET=self._events),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
             _route("release", r"/executions/([^/]+)/release", POST=self._release),
             _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
@@ -148,24 +147,24 @@ class SkillService:
                 await self._admit(call)
             response = await handler(call)
         except RefusedError as refusal:
-            response = refusal.answer(request)
+            response = refusal.answer()
         # The client is at fault; nothing of it is logged, as it may hold secrets.
         except MessageError as error:
-            response = RefusedError(error.to_document()).answer(request)
+            response = RefusedError(error.to_document()).answer()
         except DatabaseAwayError as error:
-            response = refuse_for_database(error).answer(request)
+            response = refuse_for_database(error).answer()
         except Exception:
             _log.exception("%s %s failed with an unexpected exception", request.method, name)
-            response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(request)
+            response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer()
         if request.method == "HEAD":
             response = without_content(response)
         seconds = time.perf_counter() - started
         self.metrics.count_request(request.method if name != "none" else "?", name, response.status, seconds)
-        log_request(call, name, response.status, seconds)
+        _log_request(call, name, response.status, seconds)
         return response
 
     async def identify(self, request: WireRequest) -> Call:
-        """Return *request* with the caller whose credentials it has: for pages and streams.
+        """Return *request* with the caller whose credentials it has: for pages.
 
         Raises:
             RefusedError: too many requests, or too many failed attempts.
@@ -208,8 +207,8 @@ class SkillService:
             return None
         return await identify(self._authenticate, with_key_header(request, self._key_headers), credentials)
 
-    async def still_knows(self, request: WireRequest, owner: str, credentials: Mapping[str, Any] | None = None) -> bool:
-        """Whether *request* is that of *owner* still: who waits may outlive a key or a token."""
+    async def _is_still(self, owner: str, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> bool:
+        """Whether *request* still is one of *owner*: a caller that waits may outlive its key or token."""
         try:
             principal = await self._identify(request, credentials)
         except BadCredentialsError:
@@ -308,7 +307,7 @@ class SkillService:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
             waited = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
-            execution = waited if await self.still_knows(request, call.owner, credentials) else execution
+            execution = waited if await self._is_still(call.owner, request, credentials) else execution
         return show_execution(call.request, execution, headers, plain=not call.knows_cancelled, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
@@ -320,14 +319,9 @@ class SkillService:
             headers["preference-applied"] = f"wait={seconds:g}"
             execution = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result.
-            if not await self.still_knows(call.request, call.owner):
+            if not await self._is_still(call.owner, call.request):
                 raise refuse_login(None)
         return show_execution(call.request, execution, headers, plain=not call.knows_cancelled)
-
-    async def _events(self, call: Call) -> WireResponse:
-        """Return the events so far; over the network the stream continues from there."""
-        _, execution = await self._find_execution(call)
-        return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
 
     async def _cancel(self, call: Call) -> WireResponse:
         _, current = await self._find_execution(call)
@@ -351,13 +345,14 @@ class SkillService:
     async def _release(self, call: Call) -> WireResponse:
         """Run a held execution again, as a new one (an extension)."""
         check_operator(call, "release an execution")
-        ticket, _ = await self._find_execution(call)
+        ticket, execution = await self._find_execution(call)
         try:
             # Operators who release it at the same time, and one whose answer was lost, get the same execution.
-            execution = await self.executions.release(ticket.execution_id, released_id(call.parts[0], self._secret))
+            again = as_released(ticket, execution, released_id(call.parts[0], self._secret))
         except NotHeldError:
             raise refuse(WireCode.CONFLICT, "The execution is not held") from None
-        return show_execution(call.request, execution, {}, plain=not call.knows_cancelled, is_first=True)
+        submitted = await self.executions.submit(again)
+        return show_execution(call.request, submitted.execution, {}, plain=not call.knows_cancelled, is_first=True)
 
     async def _list(self, call: Call) -> WireResponse:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
@@ -430,23 +425,33 @@ class SkillService:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
         # A long poll must not hold up a server that stops: it answers with what it has.
-        with self.until_stopped(), anyio.move_on_after(seconds):
-            async for seen in self.executions.watch(execution.execution_id):
-                last = seen
-        return last
-
-    @contextmanager
-    def until_stopped(self) -> Iterator[None]:
-        """Wait inside this for slow events: it ends at once when the server stops."""
-        with anyio.CancelScope() as scope:
-            if self._is_stopped:
-                scope.cancel()
+        with anyio.move_on_after(0 if self._is_stopped else seconds) as scope:
             self._waits.add(scope)
             try:
-                yield
+                async for seen in self.executions.watch(execution.execution_id):
+                    last = seen
             finally:
                 self._waits.discard(scope)
+        return last
 
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
     return name, re.compile(pattern), handlers
+
+
+def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
+    """Log one request as a line of JSON: never a key, an input, an output, or a path that a caller made up."""
+    # Building the line costs as much as a poll: only where it is wanted.
+    if not _access_log.isEnabledFor(logging.INFO):
+        return
+    entry = {
+        "method": call.request.method[:10],
+        "route": route,
+        "status": status,
+        "ms": round(seconds * 1000, 1),
+        "caller": call.owner,
+        "skill": call.skill_id,
+        "peer": call.request.peer,
+        "trace_id": call.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
+    }
+    _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))

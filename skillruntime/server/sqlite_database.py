@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 
 __all__ = ["DatabaseInUseError", "Execute", "Operation", "SqliteDatabase"]
 

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Final
 
 import anyio
@@ -22,33 +21,16 @@ from anyio.abc import TaskGroup
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.server import execution_table as table
 from skillruntime.server.batches import Batches
-from skillruntime.server.ended_executions import EndedExecutions
+from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
 from skillruntime.server.execution_table import Row
-from skillruntime.server.executions import (
-    CANCELLED,
-    DatabaseAwayError,
-    KeyReusedError,
-    NotATaskError,
-    Notify,
-    Outcome,
-    Page,
-    Submitted,
-    Terms,
-    Ticket,
-    TooManyError,
-    Work,
-    as_released,
-    broken,
-    held,
-    interrupted,
-    read_cursor,
-    waited_too_long,
-)
-from skillruntime.server.live_execution import Live, perform, send
+from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
+from skillruntime.server.live_execution import Live, end_tasks, perform, send
 from skillruntime.server.metrics import Metrics
+from skillruntime.server.outcomes import CANCELLED, Outcome, broken, held, interrupted, waited_too_long
 from skillruntime.server.sqlite_database import SqliteDatabase
+from skillruntime.server.ticket import Ticket
 from skillruntime.server.waiting import Waiting
-from skillruntime.server.watchers import Watchers
+from skillruntime.server.watchers import EndedExecutions, Watchers
 
 __all__ = ["SqliteExecutions"]
 
@@ -104,17 +86,8 @@ class SqliteExecutions:
         self._take_up(left)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._tasks is not None
-        self._tasks.cancel_scope.cancel()
-        try:
-            # Without *error*: the tasks would wrap it in a group, and it is none of theirs.
-            await self._tasks.__aexit__(None, None, None)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._database.close)
+    async def __aexit__(self, *error: object) -> None:
+        await end_tasks(self._tasks, partial(anyio.to_thread.run_sync, self._database.close))
 
     async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
         """Accept *ticket*; see `Executions.submit`."""
@@ -125,7 +98,7 @@ class SqliteExecutions:
             if known is None:
                 raise TooManyError
         if known is not None:
-            return _again(ticket, known)
+            return again(ticket, known)
         # Its beginning in the same commit: no mark is needed before what may run twice begins.
         begins = ticket.repeatable and not self._is_draining and self._waiting.may_begin(ticket, self._arriving)
         self._unfinished[ticket.owner] += 1
@@ -145,7 +118,7 @@ class SqliteExecutions:
         )
         if is_new:
             return Submitted(row.execution, is_new=True)
-        return _again(ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution))
+        return again(ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution))
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -174,18 +147,13 @@ class SqliteExecutions:
             raise DatabaseAwayError("The database does not take the end of the task", is_unknown=True)
         return ended
 
-    async def release(self, execution_id: str, new_id: str) -> Execution:
-        """Run a held execution again, as a new one."""
-        ticket = as_released(await self.get(execution_id), new_id)
-        return (await self.submit(ticket)).execution
-
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         return self._watchers.watch(execution_id)
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
-        after = None if cursor is None else read_cursor(cursor)
+        after = read_cursor(cursor)
         rows, more = await self._batches.read(partial(table.page, caller=owner, after=after, limit=limit))
         shown = []
         for row in rows:
@@ -224,7 +192,7 @@ class SqliteExecutions:
 
     async def counts(self) -> Mapping[str, int]:
         """Return how many wait and how many run."""
-        await self._batches.read(table.count)
+        await self._read("")  # it raises while the database does not answer
         return {"accepted": len(self._waiting), "running": self.running}
 
     def now(self) -> float:
@@ -332,8 +300,7 @@ class SqliteExecutions:
                 await self._look.wait()
             self._look = anyio.Event()
             for ticket in self._waiting.expired():
-                most = self._terms.task_wait if ticket.is_task else self._terms.max_wait
-                self._end_waiting(self._live[ticket.execution_id], waited_too_long(most, is_task=ticket.is_task))
+                self._end_waiting(self._live[ticket.execution_id], waited_too_long(ticket, self._terms.wait_of(ticket)))
 
     async def _end(self, live: Live, outcome: Outcome) -> None:
         try:
@@ -383,9 +350,3 @@ class SqliteExecutions:
         if live is not None:
             return live.ticket, live.execution
         return self._ended.get(execution_id)
-
-
-def _again(ticket: Ticket, known: tuple[Ticket, Execution]) -> Submitted:
-    if known[0].fingerprint != ticket.fingerprint:
-        raise KeyReusedError
-    return Submitted(known[1], is_new=False)

@@ -9,7 +9,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from skillruntime.server.executions import Terms, Ticket
+from skillruntime.server.executions import Terms
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["Waiting"]
 

@@ -1,15 +1,21 @@
-"""Who waits for changes of which execution: long polls, event streams and cancellations in this process."""
+"""What this process remembers of executions: who waits for changes of which, and those that have ended."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from typing import Final
 
 import anyio
 
 from skillruntime.remote.protocol import Execution
-from skillruntime.server.executions import DatabaseAwayError, Ticket
+from skillruntime.server.execution_errors import DatabaseAwayError
+from skillruntime.server.ticket import Ticket
 
-__all__ = ["Watchers"]
+__all__ = ["EndedExecutions", "Watchers"]
+
+_MOST: Final = 1000
+_BYTES: Final = 16 * 1024 * 1024  # of all outputs, as Python prints them
 
 
 class Watchers:
@@ -58,3 +64,31 @@ class Watchers:
             if self._numbers[execution_id] == 0:
                 del self._numbers[execution_id]
                 self._changed.pop(execution_id, None)
+
+
+class EndedExecutions:
+    """Executions that were seen to end here or read since: they never change again, and polls need no database."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[str, tuple[Ticket, Execution, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an ended execution and its ticket, if they are remembered."""
+        found = self._found.get(execution_id)
+        return None if found is None else found[:2]
+
+    def add(self, ticket: Ticket, execution: Execution) -> None:
+        """Remember an ended execution, unless its output would push out most of the others."""
+        size = len(str(execution.output)) if execution.has_output else 0
+        if size > _BYTES // 8 or ticket.execution_id in self._found:
+            return
+        self._found[ticket.execution_id] = (ticket, execution, size)
+        self._bytes += size
+        while len(self._found) > _MOST or self._bytes > _BYTES:
+            self._bytes -= self._found.popitem(last=False)[1][2]
+
+    def clear(self) -> None:
+        """Forget all: some were deleted."""
+        self._found.clear()
+        self._bytes = 0

@@ -20,7 +20,7 @@ from skillruntime.remote.http_message import Transport, UnreachableError, WireRe
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.protocol import Execution
 from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.server.executions import Ticket
+from skillruntime.server.ticket import Ticket
 
 __all__ = ["Webhooks", "sign"]
 

@@ -32,10 +32,14 @@ def url(postgres: Postgres) -> str:
 
 
 @pytest.fixture(params=["sqlite", "dbos"])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where executions are kept: a file's path, or the URL of a new database of the newest one."""
     if request.param == "sqlite":
         return str(tmp_path / "e.db")
     pytest.importorskip("dbos", reason="needs the extra 'dbos'")
     server: Postgres = request.getfixturevalue("newest_postgres")
+    for limit in ("_SUBMIT", "_ASK"):  # the database is not away here, however busy the machine is
+        monkeypatch.setattr(f"skillruntime.server.engine_executions.{limit}", 300.0)
+    for limit in ("seconds", "seconds_to_connect"):
+        monkeypatch.setattr(f"skillruntime.server.postgres_connections.PromptConnection.{limit}", 300)
     return server.create_prepared()

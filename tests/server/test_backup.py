@@ -10,8 +10,10 @@ import anyio
 import pytest
 
 from skillruntime.remote.protocol import ExecutionStatus
-from skillruntime.server.executions import Outcome, Report, Ticket
+from skillruntime.server.executions import Report
 from skillruntime.server.open_executions import durable_executions
+from skillruntime.server.outcomes import Outcome
+from skillruntime.server.ticket import Ticket
 from tests.server.postgres import Postgres
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +40,7 @@ async def check_restored(database: str) -> None:
     """What had ended is there; what ran is continued."""
     async with durable_executions(complete, database, lease=1.0, poll=0.02) as executions:
         done = await executions.get("exec-done")
-        with anyio.fail_after(120):
+        with anyio.fail_after(300):
             last = [each async for each in executions.watch("exec-running")][-1]
 
     assert done is not None and done[1].output == {"ran": "exec-done"}
@@ -73,7 +75,7 @@ async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgre
     async with durable_executions(wait, source, lease=1.0, poll=0.02) as executions:
         for name in ("done", "running"):
             await executions.submit(ticket(name))
-        with anyio.fail_after(120):
+        with anyio.fail_after(300):
             async for _ in executions.watch("exec-done"):
                 pass
         await anyio.to_thread.run_sync(move)

@@ -25,7 +25,7 @@ from skillruntime.remote.descriptor import ParameterDefinition
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.server.console import Pages
 from skillruntime.server.console_drawing import draw_field
-from skillruntime.server.executions import DatabaseAwayError
+from skillruntime.server.execution_errors import DatabaseAwayError
 from tests.server.serving import (
     BASE,
     KEY,

@@ -534,23 +534,6 @@ async def test_an_entity_tag_spares_what_is_known(serving: Serving) -> None:
     assert other.status == 200
 
 
-async def test_a_problem_document_on_request(serving: Serving) -> None:
-    """RFC 9457 for clients that accept ``application/problem+json``."""
-    async with serving() as served:
-        response = await served.ask("GET", "/skills/absent", accept="Application/Problem+JSON")
-        refused = await served.ask("GET", "/skills/absent", accept="application/problem+json;q=0, application/json")
-
-    assert refused.headers["content-type"] == "application/json"
-    assert response.headers["content-type"] == "application/problem+json"
-    assert read(response) == {
-        "type": "about:blank",
-        "title": "Not Found",
-        "status": 404,
-        "detail": "The skill does not exist",
-        "code": "SKILL_NOT_FOUND",
-    }
-
-
 async def test_a_trace_goes_on(serving: Serving) -> None:
     """``traceparent`` becomes the trace id, and comes back with it."""
     async with serving() as served:

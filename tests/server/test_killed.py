@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import signal
-import socket
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,42 +13,12 @@ import pytest
 from anyio.abc import TaskStatus
 
 from tests.server.killable import GATED
+from tests.server.processes import KillableServer
 from tests.server.serving import invocation
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 pytestmark = pytest.mark.anyio
-SERVER = Path(__file__).with_name("killable.py")
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def started(
-    port: int, directory: Path, *, drain: float = 0, url: str | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the server, and end it with the test in any case."""
-    command = [sys.executable, str(SERVER), str(port), str(directory), str(drain), *([url] if url else [])]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-async def answer(client: httpx2.AsyncClient, method: str, url: str, **options: Any) -> httpx2.Response:
-    """Ask until the server answers, as a patient client does."""
-    while True:
-        try:
-            return await client.request(method, url, **options)
-        except httpx2.TransportError:
-            await anyio.sleep(0.02)
 
 
 async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
@@ -62,20 +27,19 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
     Those that may run twice complete. Those that must not, and were running, end ``failed`` and ``recoverable``; none
     of them has run twice. All others complete.
     """
-    port = free_port()
+    server = KillableServer(tmp_path)
     accepted: dict[str, str] = {}
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
 
         async def submit(name: str, text: str) -> None:
             headers = {"idempotency-key": text}
-            response = await answer(
+            response = await server.answer(
                 client, "POST", f"/skills/{name}/invoke", json=invocation(name, text), headers=headers
             )
             assert response.status_code in (200, 202), response.text
             accepted[text] = response.json()["execution_id"]
 
-        with started(port, tmp_path) as process:
-            await answer(client, "GET", "/health")
+        async with server.started() as process:
             async with anyio.create_task_group() as tasks:
                 for number in range(100):
                     tasks.start_soon(submit, "twice", f"twice-{number}")
@@ -87,13 +51,15 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
             process.wait()
         (tmp_path / "go").touch()
 
-        with started(port, tmp_path):
+        async with server.started():
             ended: dict[str, dict[str, Any]] = {}
 
             async def follow(text: str, execution_id: str) -> None:
                 document: dict[str, Any] = {"status": "accepted"}
                 while document["status"] in ("accepted", "running"):
-                    response = await answer(client, "GET", f"/executions/{execution_id}", headers={"prefer": "wait=5"})
+                    response = await server.answer(
+                        client, "GET", f"/executions/{execution_id}", headers={"prefer": "wait=5"}
+                    )
                     assert response.status_code == 200, response.text
                     document = response.json()
                 ended[text] = document
@@ -122,22 +88,22 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
 
 async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
     """What was answered 202 is there after the restart; what was not is sent again with its key, and runs once."""
-    port = free_port()
+    server = KillableServer(tmp_path)
     (tmp_path / "go").touch()
     accepted: dict[str, str] = {}
     texts = [f"once-{number}" for number in range(50)]
     late = texts[40:]
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
 
         async def submit(text: str) -> None:
             headers = {"idempotency-key": text}
-            response = await answer(
+            response = await server.answer(
                 client, "POST", "/skills/once/invoke", json=invocation("once", text), headers=headers
             )
             accepted[text] = response.json()["execution_id"]
 
         async with anyio.create_task_group() as tasks:
-            with started(port, tmp_path) as process:
+            async with server.started() as process:
                 for text in texts[:40]:
                     tasks.start_soon(submit, text)
                 while len(accepted) < 12:
@@ -147,7 +113,7 @@ async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(t
             before = dict(accepted)
             for text in late:  # sent while the server is away, however fast it took the others
                 tasks.start_soon(submit, text)
-            await tasks.start(keep_running, port, tmp_path)
+            await tasks.start(keep_running, server)
             while len(accepted) < len(texts):
                 await anyio.sleep(0.01)
             ended = {}
@@ -155,7 +121,7 @@ async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(t
                 document = {"status": "accepted"}
                 while document["status"] in ("accepted", "running"):
                     path = f"/executions/{execution_id}"
-                    document = (await answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
+                    document = (await server.answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
                 ended[text] = document
             tasks.cancel_scope.cancel()
 
@@ -169,31 +135,30 @@ async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(t
     assert len(failed) <= 8, "no more than were running at once"
 
 
-async def keep_running(port: int, directory: Path, *, task_status: TaskStatus[None]) -> None:
+async def keep_running(server: KillableServer, *, task_status: TaskStatus[None]) -> None:
     """Run a server until it is cancelled."""
-    with started(port, directory):
+    async with server.started():
         task_status.started()
         await anyio.sleep_forever()
 
 
 async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_path: Path) -> None:
     """SIGTERM wakes waiting clients, loses nothing that was accepted, and ends the process."""
-    port = free_port()
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client:
-        with started(port, tmp_path) as process:
-            await answer(client, "GET", "/health")
-            response = await client.post("/skills/twice/invoke", json=invocation("twice", "twice-9"))
+    server = KillableServer(tmp_path)
+    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
+        async with server.started() as process:
+            response = await server.answer(client, "POST", "/skills/twice/invoke", json=invocation("twice", "twice-9"))
             while not ran(tmp_path):
                 await anyio.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 status = await anyio.to_thread.run_sync(process.wait)
         (tmp_path / "go").touch()
-        with started(port, tmp_path):
+        async with server.started():
             path = f"/executions/{response.json()['execution_id']}"
             document: dict[str, Any] = {"status": "accepted"}
             while document["status"] in ("accepted", "running"):
-                document = (await answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
+                document = (await server.answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
 
     assert status == 0
     assert document["status"] == "completed"
@@ -202,23 +167,22 @@ async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_pat
 
 async def test_a_draining_server_refuses_new_work_and_finishes_what_runs(tmp_path: Path) -> None:
     """SIGTERM: 503 with Retry-After for new work, statuses are answered, and what must not run twice completes."""
-    port = free_port()
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client:
-        with started(port, tmp_path, drain=300) as process:
-            await answer(client, "GET", "/health")
-            first = await client.post("/skills/once/invoke", json=invocation("once", "once-9"))
+    server = KillableServer(tmp_path, drain=300)
+    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
+        async with server.started() as process:
+            first = await server.answer(client, "POST", "/skills/once/invoke", json=invocation("once", "once-9"))
             while not ran(tmp_path):
                 await anyio.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-            while (await client.get("/ready")).status_code == 200:
+            while (await server.answer(client, "GET", "/ready")).status_code == 200:
                 await anyio.sleep(0.01)
-            refused = await client.post("/skills/once/invoke", json=invocation("once", "once-1"))
-            seen = (await client.get(f"/executions/{first.json()['execution_id']}")).json()
+            refused = await server.answer(client, "POST", "/skills/once/invoke", json=invocation("once", "once-1"))
+            seen = (await server.answer(client, "GET", f"/executions/{first.json()['execution_id']}")).json()
             (tmp_path / "go").touch()
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 status = await anyio.to_thread.run_sync(process.wait)
-        with started(port, tmp_path):
-            last = (await answer(client, "GET", f"/executions/{first.json()['execution_id']}")).json()
+        async with server.started():
+            last = (await server.answer(client, "GET", f"/executions/{first.json()['execution_id']}")).json()
 
     assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
     assert seen["status"] == "running"

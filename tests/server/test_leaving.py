@@ -6,8 +6,10 @@ import anyio
 import pytest
 
 from skillruntime.errors import SkillNotFoundError
-from skillruntime.server.executions import Outcome, Report, Ticket, broken
+from skillruntime.server.executions import Report
 from skillruntime.server.open_executions import memory_executions
+from skillruntime.server.outcomes import Outcome, broken
+from skillruntime.server.ticket import Ticket
 
 pytestmark = pytest.mark.anyio
 

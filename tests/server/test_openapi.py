@@ -100,26 +100,21 @@ def test_an_id_is_escaped_in_its_path_and_any_text_is_a_callers_id() -> None:
     path = "/skills/urn%3Ax%2F%7B%E6%8A%80%7D"
     assert [each for each in document["paths"] if each.startswith("/skills/")] == [path, f"{path}/invoke"]
     request = document["paths"][f"{path}/invoke"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    caller = Schema(request["properties"]["caller"])
+    assert request["properties"]["caller"] == {"$ref": "#/components/schemas/Caller"}
+    caller = Schema(document["components"]["schemas"]["Caller"])
     assert [caller.is_valid({"id": each, "type": "user"}) for each in ("技 能", "", "a\0", "x" * 501)] == [True] + [
         False
     ] * 3
 
 
-def test_events_and_webhooks_are_in_the_document_where_the_server_has_them() -> None:
-    """The stream has its own content type; what concerns webhooks is there only where they are sent."""
+def test_webhooks_are_in_the_document_where_the_server_sends_them() -> None:
+    """The address of their secret, and the field of an invocation."""
     plain = SkillDescriptor.from_dict(TRANSLATOR)
     notified = SkillDescriptor.from_dict({**TRANSLATOR, "extensions": {"webhooks": True}})
 
-    without = build_openapi([plain], plain.provider)["paths"]
-    paths = build_openapi([notified], notified.provider)["paths"]
+    without = build_openapi([plain], plain.provider)
+    with_them = build_openapi([notified], notified.provider)
 
-    stream = without["/executions/{execution_id}/events"]["get"]["responses"]
-    assert list(stream["200"]["content"]) == ["text/event-stream"] and "204" in stream
-    assert "/webhook-secret" not in without and "/webhook-secret" in paths
-    invoke = "/skills/com.example.translate-v1/invoke"
-    context = [
-        each[invoke]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]["context"]
-        for each in (without, paths)
-    ]
-    assert ["webhook" in each["properties"] for each in context] == [False, True]
+    assert ["/webhook-secret" in each["paths"] for each in (without, with_them)] == [False, True]
+    contexts = [each["components"]["schemas"]["Context"]["properties"] for each in (without, with_them)]
+    assert ["webhook" in each for each in contexts] == [False, True]

@@ -43,7 +43,6 @@ async def test_every_address_refuses_every_other_method_and_names_its_own() -> N
         "/executions": "GET, HEAD",
         "/executions/x": "GET, DELETE, HEAD",
         "/executions/x/result": "GET, HEAD",
-        "/executions/x/events": "GET, HEAD",
         "/executions/x/complete": "POST",
         "/executions/x/release": "POST",
         "/openapi.json": "GET, HEAD",
@@ -70,8 +69,9 @@ async def test_a_request_for_another_state_is_refused() -> None:
     ):
         accepted = (await client.post("/skills/slow/invoke", json=invocation("slow"))).json()
         path = f"/executions/{accepted['execution_id']}"
-        with anyio.fail_after(60):
-            while (shown := await client.get(path)).json()["status"] != "running":
+        # The skill reports its progress once, as it begins; from then on nothing changes until it is cancelled.
+        with anyio.fail_after(300):
+            while "progress" not in (shown := await client.get(path)).json():
                 await anyio.sleep(0.01)
         tag = shown.headers["etag"]
         for method, stated in (
@@ -185,7 +185,7 @@ async def test_a_large_head_in_many_pieces_is_refused_too() -> None:
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:
             await stream.send(b"GET /health HTTP/1.1\r\nhost: x\r\n")
             answer = b""
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 async with anyio.create_task_group() as tasks:
 
                     async def send() -> None:
@@ -298,10 +298,10 @@ async def test_a_revoked_key_is_401_and_not_a_lost_execution() -> None:
         begun = read(await served.invoke("echo", key=KEY))
         answers = [
             await served.ask(method, f"/executions/{begun['execution_id']}{path}", key="revoked")
-            for method, path in (("GET", ""), ("GET", "/result"), ("DELETE", ""), ("GET", "/events"))
+            for method, path in (("GET", ""), ("GET", "/result"), ("DELETE", ""))
         ]
 
-    assert [answer.status for answer in answers] == [401] * 4
+    assert [answer.status for answer in answers] == [401] * 3
 
 
 async def test_of_cancel_and_complete_at_once_one_wins() -> None:
