@@ -264,7 +264,8 @@ def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location:
     known = set(map(fold_name, declared)) if rest else set()
     state.doubts += sum(fold_name(name) in known for name in rest)
     # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
-    for name in () if path else rest:
+    leaves_out = state.policy.on_unknown == "drop" and not path and _was_sent_any(state, edit.value, declared)
+    for name in rest if leaves_out else ():
         rule = _why_left_out(state, name, edit.value, declared, location)
         if rule is not None:
             before = edit.value[name]
@@ -272,14 +273,16 @@ def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location:
             yield Repair(format_pointer((name,)), rule, before, None)
 
 
+def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
+    """Whether the caller sent anything that is declared."""
+    return any(key in declared and key not in state.defaulted and not is_nothing(value[key]) for key in value)
+
+
 def _why_left_out(
     state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path
 ) -> str | None:
     """Return the rule by which the unknown key *name* of the arguments *value* is left out, if it may be."""
-    if state.policy.on_unknown != "drop":
-        return None
-    sent = [key for key in value if key in declared and key not in state.defaulted and not is_nothing(value[key])]
-    if not sent or is_wrapper(value, name, declared):
+    if is_wrapper(value, name, declared):
         return None
     # What a pattern declares is not known by name.
     schemas = [schema for _, schema in in_place(state.references, [location])]
@@ -329,7 +332,8 @@ def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
 
     ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the default.
     """
-    inside = [wrapped(value[key]) for key in value if key in others or may_wrap(key)]
+    named = set(others)
+    inside = [wrapped(value[key]) for key in value if key in named or may_wrap(key)]
     return {name for each in inside if isinstance(each, dict) for name in each}
 
 

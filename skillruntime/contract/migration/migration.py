@@ -206,6 +206,10 @@ class Migration:
         return document
 
 
+MOST_MIGRATIONS = 100
+"""How many migrations one contract may have."""
+
+
 def link(
     migrations: Iterable[Migration], current: Version | None = None, output: Schema | None = None
 ) -> tuple[Migration, ...]:
@@ -217,8 +221,11 @@ def link(
         InvalidSkillError: they do not lead on to one another, or their ``output`` steps cannot be undone together;
             ``details["faults"]`` lists where.
     """
+    listed = list(migrations)
+    if len(listed) > MOST_MIGRATIONS:  # each is compared with each
+        raise _unusable("the list of migrations", [("/migrations", f"it has {len(listed)}; at most {MOST_MIGRATIONS}")])
     # The document's order has no meaning; a chain always leads upwards.
-    ordered = sorted(migrations, key=lambda migration: migration.to)
+    ordered = sorted(listed, key=lambda migration: migration.to)
     faults, linked, previous = [], list[Migration](), None
     for migration in ordered:
         if migration.source is None:
@@ -268,7 +275,7 @@ def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migra
 def _not_undone(linked: list[Migration], output: Schema | None) -> list[tuple[str, str]]:
     """Return a fault for each ``output`` step that cannot be undone, given the steps before and after it."""
     faults: dict[tuple[str, str], None] = {}
-    for first in linked:
+    for first in linked if any(migration.output for migration in linked) else ():
         path = [first, *chain(linked, first.to)]
         places = [(migration.to, index) for migration in path for index in range(len(migration.output))]
         steps = only_what_can_be_undone([step for each in path for step in each.output], new=output)
