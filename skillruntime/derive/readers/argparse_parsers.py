@@ -15,6 +15,7 @@ from skillruntime.derive.readers.python_values import (
     UNKNOWN,
     Function,
     Scope,
+    Source,
     Symbol,
     dotted,
     evaluate,
@@ -32,6 +33,10 @@ ARGUMENTS_LIMIT = 1_000
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
+_ABOUT_PARSERS = frozenset(
+    {"ArgumentParser", "add_argument_group", "add_mutually_exclusive_group", "set_defaults", *_ADDERS, *_INSIDE}
+    | {"parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args"}
+)
 _HARMLESS = ("print", "isinstance", "len", "id", "argcomplete.autocomplete", "hasattr", "getattr", "type", "bool")
 
 
@@ -117,11 +122,11 @@ class _TooLongError(Exception):
     """The script has more statements than are read."""
 
 
-def find_parsers(tree: ast.Module) -> list[Parser]:
-    """Return the parsers that *tree* makes, without those that are parts of others, in their order."""
-    reader = _Reader()
+def find_parsers(source: Source) -> list[Parser]:
+    """Return the parsers that *source* makes, without those that are parts of others, in their order."""
+    reader = _Reader(source.functions_about(_ABOUT_PARSERS))
     try:
-        reader.statements(tree.body, _Names(Scope.of(tree, None)))
+        reader.statements(source.tree.body, _Names(source.scope))
         # What nothing here calls, an entry point or another module does.
         for function in reader.functions:
             if not function.was_read:
@@ -131,7 +136,7 @@ def find_parsers(tree: ast.Module) -> list[Parser]:
             each.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     found = [each for each in reader.parsers if not each.is_part]
-    for node in ast.walk(tree):
+    for node in source.nodes:
         is_adder = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS
         if isinstance(node, ast.Call) and is_adder and id(node) not in reader.placed:
             for each in found:
@@ -143,7 +148,8 @@ def find_parsers(tree: ast.Module) -> list[Parser]:
 class _Reader:
     """Reads the statements of a module, and of its functions where they are called."""
 
-    def __init__(self) -> None:
+    def __init__(self, about_parsers: set[Function]) -> None:
+        self.about_parsers = about_parsers
         self.parsers: list[Parser] = []
         self.functions: list[_Function] = []
         self.placed: set[int] = set()
@@ -306,6 +312,9 @@ class _Reader:
         has_parser = any(isinstance(each, _Handle) for each in objects.values())
         if function in self.reading or (function.was_read and not has_parser):
             return function.returned
+        # Most functions of a script only do its work.
+        if not has_parser and function.node not in self.about_parsers:
+            return None
         function.was_read = True
         scope = function.scope.again(known or {})
         self.reading.append(function)

@@ -17,6 +17,7 @@ from skillruntime.derive.readers.python_values import (
     Member,
     Scope,
     Symbol,
+    all_nodes,
     dotted,
     evaluate,
     items_of,
@@ -156,7 +157,7 @@ def _may_add(call: ast.Call, name: str, scope: Scope) -> bool:
     """Whether a decorator may add parameters: one of the script that names none does not, nor does Python's own."""
     function = evaluate(call.func, scope)
     if isinstance(function, ast.FunctionDef):
-        return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in ast.walk(function))
+        return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in all_nodes(function))
     return bool(name) and name.partition(".")[0] not in ("click", "typer", "builtins", *sys.stdlib_module_names)
 
 
@@ -213,7 +214,7 @@ def _read_parameters(made: _Made, command: Command) -> set[str]:
 
 def _refuses_alone(made: _Made) -> bool:
     """Whether a group refuses a call without a command: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
-    nodes = ast.walk(made.function) if made.function is not None else ()
+    nodes = all_nodes(made.function) if made.function is not None else ()
     tests = [each.test for each in nodes if isinstance(each, ast.If) and refuses(each.body)]
     return any("invoked_subcommand" in ast.unparse(each) for each in tests)
 

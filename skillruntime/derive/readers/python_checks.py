@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, least_call, names_in, refuse
-from skillruntime.derive.readers.python_values import Function, dotted, own_nodes
+from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
 
 __all__ = ["Check", "apply_checks", "checks_of_arguments", "checks_of_function", "refuses"]
 
@@ -162,12 +162,12 @@ class _Walk:
             self.inside.pop()
 
 
-def checks_of_arguments(tree: ast.Module) -> tuple[list[Check], set[str]]:
+def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
     """Return the checks of what ``parse_args`` gave, and the names of arguments that the script itself assigns."""
-    functions = {each.name: each for each in ast.walk(tree) if isinstance(each, Function)}
-    parsing = {name for name, each in functions.items() if any(map(_is_parse, own_nodes(each)))}
+    functions = {each.name: each for each in source.mentioned}
+    parsing = {name for name, each in functions.items() if not source.mentioned[each].isdisjoint(_PARSES)}
     walk = _Walk(functions, _Names(), parsing=parsing)
-    found = list(walk.body(tree.body, []))
+    found = list(walk.body(source.tree.body, []))
     # A function that only a table, a class or another module calls: when is not known.
     for name, function in functions.items():
         held = {each.arg for each in function.args.args if each.arg in ("args", "options", "opts", "ns")}
@@ -276,7 +276,7 @@ def _to_test(node: ast.expr, given: _Given) -> Test:
             if one is not None and other is not None:
                 test: Test = ("compare", how, one, other)
                 return ("not", test) if isinstance(op, ast.NotIn) else test
-    nodes = list(ast.walk(node))
+    nodes = all_nodes(node)
     if any(getattr(each, "attr", getattr(each, "id", "")) in _MACHINE for each in nodes):
         return MACHINE
     return ("unknown", frozenset(name for each in nodes if (name := given(each))))
