@@ -17,7 +17,7 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
-Takes = Literal["value", "nothing", "optional", "values", "count"]
+Takes = Literal["value", "nothing", "optional", "values", "rest", "count"]
 Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
@@ -42,8 +42,9 @@ class Parameter:
     """One argument as the script's parser knows it; without ``flag`` it is positional.
 
     ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
-    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"count"`` (the
-    flag as often as the number says). ``repeat``: the flag is given once per item.
+    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words
+    that are left, flags too); ``"count"`` (the flag as often as the number says). ``repeat``: the flag is given once
+    per item.
     ``encode`` says how a value is written: ``"text"``, ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``.
     A value that equals ``default`` is left out: the script knows it.
     """
@@ -154,9 +155,17 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
     is_open = bool(options) and options[-1][0]
     words = [word for _, said in options for word in said]
     positionals = _in_place(places, faults)
+    rest = next(((each, said) for each, said in places if each.takes == "rest" and said), None)
     # Such a script reads positions: flags are looked for among the words, so they follow them.
     if line.parser == "places":
         words = [*positionals, *words]
+    elif rest is not None:
+        words += positionals
+        # argparse takes the words that are left from the first positional on, and ``--`` would be one of them.
+        parameter, said = rest
+        before = positionals[: len(positionals) - len(said)] or positionals[: parameter.flag is None]
+        if any(map(_is_flag, before)) or (is_open and before):
+            faults.append(_fault(parameter.name, "its first word would be read as a flag, or as a flag's value", said))
     elif positionals:
         is_risky = line.parser != "words" and (is_open or any(map(_is_flag, positionals)))
         words += ["--", *positionals] if is_risky else positionals
@@ -175,16 +184,20 @@ def _said_words(
     """Return the words of each option, with whether it would take more, and those of each place."""
     options: list[tuple[bool, list[str]]] = []
     places: list[_Place] = []
+    # An option that takes all that follows.
+    last: list[_Place] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
         try:
-            if parameter.flag is None:
+            if parameter.takes == "rest" and parameter.flag is not None:
+                last += [(parameter, [parameter.flag, *_place(parameter, value, line.parser)])] if value else []
+            elif parameter.flag is None:
                 places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
             elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
             faults.append(_fault(parameter.name, str(error), value))
-    return options, places
+    return options, [*places, *last]
 
 
 def _is_flag(word: str) -> bool:
@@ -264,7 +277,7 @@ def _refuse_separator(values: Any, parser: str) -> None:
 
 def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
     _refuse_separator(value, parser)
-    if parameter.takes != "values":
+    if parameter.takes not in ("values", "rest"):
         return [_text(parameter, value)]
     if not isinstance(value, list | tuple):
         raise _UnsayableError("it is a list")

@@ -161,7 +161,7 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
         case "count":
             base = argument.default if isinstance(argument.default, int) else 0
             return {"type": "integer", "minimum": base, "maximum": base + COUNT_LIMIT}
-        case "values":
+        case "values" | "rest":
             item = {"type": "array", "items": item}
             least = argument.length if argument.length is not None else argument.least
             # ``minItems: 0`` says nothing.

@@ -80,7 +80,7 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
     if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
     # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337).
-    if nargs in ("...", "A..."):
+    if nargs == "A...":
         return "it takes all words that are left"
     if isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES:
         return f"it is declared with {nargs} values"
@@ -160,12 +160,14 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
             takes = "optional" if argument.flags else "value"
         case "*" | "+":
             takes, least = "values", int(nargs == "+")
+        case "...":
+            takes = "rest"
         case int():
             takes, length, least = "values", nargs, nargs
     default = _default(parser, argument.name, named, None)
     # The destination holds a list, so its default must be one. What is given is added to that of a list that grows
     # (`_AppendAction`, line 1016), so it cannot be said by saying it again.
-    is_list = takes == "values"
+    is_list = takes in ("values", "rest")
     known = ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
     required = named.get("required") is True
     if not argument.flags:
@@ -195,7 +197,8 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
         least=least,
         repeat=action == "append",
         bare=bare,
-        has_hidden_default=default is not None and known is ABSENT,
+        # An empty default is as good as none: ``default=[]``.
+        has_hidden_default=known is ABSENT and default not in (None, False, "", []),
     )
     return Read(made, argument.name, action)
 

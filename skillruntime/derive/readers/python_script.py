@@ -127,14 +127,15 @@ def _read_argparse(source: Source) -> Reading | None:
     if len(parsing) > 1:
         parser.report("several parsers read the command line", 0, is_needed=True)
     command = read_parser(parser, description=first_paragraph(ast.get_docstring(source.tree)))
-    command.unread += _words_beside(source)
+    flags = {flag for each in [command, *command.all_commands()] for one in each.arguments for flag in one.flags}
+    command.unread += _words_beside(source, flags | {"-h", "--help", "--version", "-V"})
     checks, filled = checks_of_arguments(source)
     apply_checks(command, checks, filled)
     return Reading(command, "argparse")
 
 
-def _words_beside(source: Source) -> list[Unread]:
-    """Return the use of ``sys.argv`` beside the parser: words that choose other work before it runs."""
+def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
+    """Return the use of ``sys.argv`` beside the parser of *flags*: words that choose other work before it runs."""
     used = [each for each in source.nodes if isinstance(each, ast.Attribute) and dotted(each) == "sys.argv"]
     if not used:
         return []
@@ -149,7 +150,12 @@ def _words_beside(source: Source) -> list[Unread]:
                 value=words, slice=ast.Constant(value=0) | ast.Slice(lower=ast.Constant(value=1), upper=None)
             ):
                 harmless.add(id(words))
-            case ast.Compare(left=ast.Constant(value="-h" | "--help" | "--version" | "-V"), comparators=[words]):
+            case ast.Compare(left=ast.Constant(value=str(flag)), comparators=[words]) if flag in flags:
+                harmless.add(id(words))
+            # ``main(sys.argv)``, and words for another script that is run from here.
+            case ast.Call(func=ast.Name(id="main"), args=[words]):
+                harmless.add(id(words))
+            case ast.Assign(targets=[ast.Attribute() as words], value=value) if "sys.argv" not in ast.unparse(value):
                 harmless.add(id(words))
     reason = "the script uses sys.argv beside its parser"
     needs_word = any(isinstance(each, ast.Slice) and ast.unparse(each) == "2:" for each in source.nodes)

@@ -362,6 +362,9 @@ def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
         and isinstance(left, str | list | tuple | int | float)
     ):
         return left + right
+    # ``"--ext-%s" % name``.
+    if isinstance(node.op, ast.Mod) and isinstance(left, str) and isinstance(right, str | int):
+        return left.replace("%s", str(right)) if left.count("%") == left.count("%s") == 1 else UNKNOWN
     # ``10 * 1024``.
     if isinstance(node.op, ast.Mult) and isinstance(left, int | float) and isinstance(right, int | float):
         return left * right if abs(left) < 1e15 and abs(right) < 1e15 else UNKNOWN

@@ -83,7 +83,9 @@ class ShellChecks:
         for condition, body in zip(statement.parts[::2], statement.parts[1::2], strict=False):
             test = self._test(condition[-1]) if condition else _TRUE
             self._body(body, [*before, *left, test], condition)
-            if self._refuses(body) or (body and body[-1].name in ("exit", "return", "exec")):
+            if self._refuses(body):
+                before.append(("checked", ("not", test)))
+            elif body and body[-1].name in ("exit", "return", "exec"):
                 before.append(("not", test))
             left.append(("not", test))
         if len(statement.parts) % 2:
@@ -241,6 +243,8 @@ def _resolved(test: Test, held: Mapping[str, str], names: list[str], holds: bool
             return ("unknown", frozenset(held[each] for each in used if each in held) | (used & {"/"}))
         case ("not", inner):
             return ("not", _resolved(inner, held, names, not holds))
+        case ("checked", inner):
+            return ("checked", _resolved(inner, held, names, holds))
         case ("and" | "or" as kind, tests):
             return (kind, [_resolved(each, held, names, holds) for each in tests])
         case ("compare", how, one, other):
