@@ -9,9 +9,8 @@ from typing import Any, Literal
 from skillruntime.contract.schema import Schema
 from skillruntime.derive.command_line import CommandLine
 from skillruntime.derive.derivation import Derivation
-from skillruntime.derive.documented_calls import DocumentedCall, find_documented_calls
+from skillruntime.derive.documented_calls import DocumentedCall, Word, find_documented_calls
 from skillruntime.derive.documented_words import ParsedWords, parse_words, stands_for_many, stands_for_one
-from skillruntime.derive.shell_text import Word
 
 __all__ = ["CallFault", "check_documented_calls", "with_examples"]
 

@@ -1,16 +1,39 @@
-"""The command lines in a text that call a skill's scripts, however they are written."""
+"""The command lines in the shell code blocks of a text that call a skill's scripts. Nothing is expanded."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from skillruntime.derive.shell_text import ShellCommand, Word, commands_in_markdown
+__all__ = ["DocumentedCall", "Word", "find_documented_calls"]
 
-__all__ = ["DocumentedCall", "find_documented_calls"]
+BLOCK_LIMIT = 20_000
+"""Characters of a code block that is searched; a longer one is data."""
 
+# A block in a list is indented with its item (CommonMark, 5.2). One without a language is often a shell block.
+_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`{]*)")
+_SHELLS = frozenset({"bash", "sh", "shell", "console", "zsh", "shell-session", "shellsession", "terminal"})
+_UNNAMED = frozenset({"", "text", "txt", "plaintext"})
+# ``$ python x.py``, ``user@host:~$ python x.py``; a notebook starts a shell command with ``!``.
+_PROMPT = re.compile(r"^([ \t]*)((?:[\w.@:~/-]*[$%]|>)[ \t]+|![ \t]*)", re.MULTILINE)
+_TOKEN = re.compile(
+    r"""
+      (?P<space>(?:[ \t\r]|\\[ \t]*(?:[ \t]\#[^\n]*)?\r?\n)+)
+    | (?P<comment>\#[^\n]*)
+    | (?P<word>(?:
+          <[A-Za-z](?:[^<>\n]{0,80}[^\s<>])?>         # a placeholder: <input file>
+        | "(?:[^"\\]|\\.)*" | '[^']*' | \\. | [^\s"'`\\;&|<>()]
+      )+)
+    | (?P<document><<)
+    | (?P<target>(?:(?<=[\s\d])|\A)[<>]>?&?[ \t]*[^\s;&|()]*)
+    | (?P<end>\|\|?|&&?|[\n;()`])
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|\\(.)", re.DOTALL)
 _LAUNCHERS = frozenset(
     {
         *("python", "python3", "py", "bash", "sh", "zsh", "dash", "node", "nodejs", "bun", "deno", "tsx", "ts-node"),
@@ -18,13 +41,21 @@ _LAUNCHERS = frozenset(
         *("sudo", "time", "env", "nohup", "timeout", "nice", "command", "source", ".", "xvfb-run", "stdbuf"),
     }
 )
-_SHORT_OPTIONS_WITH_VALUE = frozenset({"-n", "-p", "-w", "-X", "-W", "-k", "-s", "-u"})
-_OPTION_VALUE = frozenset({"uv", "uvx", "conda", "mamba", "deno", "npx", "pixi", "timeout", "nice", "env", "sudo"})
+_BEFORE_A_COMMAND = frozenset({"do", "then", "else", "if", "while", "until", "elif", "!", "{"})
 # A user's own file is as likely to have one of these names as the skill's.
 _COMMON_NAMES = frozenset(
     {"main", "app", "run", "index", "script", "test", "example", "server", "cli", "build", "setup"}
 )
 _PLACEHOLDER_SEGMENT = re.compile(r"[<>{}$\[\]*…]|\.\.\.|^(?:path|to|your|skill|the|my)\b|^[A-Z][A-Z_]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word without its quotes, and where it starts; lines and columns count from 1."""
+
+    text: str
+    line: int
+    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,100 +87,124 @@ def find_documented_calls(markdown: str, scripts: Iterable[str], *, skill: str =
     if not any(posixpath.splitext(each)[0] in markdown for each in known.names):
         return []
     found: list[DocumentedCall] = []
-    block = -1
-    for command in commands_in_markdown(markdown):
-        if command.block != block:
-            block, known.directory = command.block, ""
-        if command.words[0].text in ("cd", "pushd") and len(command.words) > 1:
-            known.enter(command.words[1].text)
-        elif (call := _call(command, known)) is not None:
-            found.append(call)
+    for line, block, language in _blocks(markdown):
+        known.is_elsewhere = False
+        shown = _PROMPT.sub(lambda match: match[1] + " " * len(match[2]), block)
+        for words in _commands(shown, line):
+            if words[0].text in ("cd", "pushd") and len(words) > 1:
+                known.enter(words[1].text)
+            elif (call := _call(words, known, language in _SHELLS)) is not None:
+                found.append(call)
     return found
 
 
+def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the first line's number, the text and the language of each block that may be shell code."""
+    closing, language, first = "", "", 0
+    kept: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        fence = _FENCE.match(line)
+        if not closing:
+            if fence:
+                closing, language, first, kept = fence[1], fence[2].lower(), number + 1, []
+        elif fence and fence[1].startswith(closing) and not fence[2]:
+            block = "\n".join(kept)
+            if language in _SHELLS | _UNNAMED and len(block) <= BLOCK_LIMIT:
+                yield first, block, language
+            closing = ""
+        else:
+            kept.append(line)
+
+
+def _commands(block: str, line: int) -> Iterator[list[Word]]:
+    """Yield the words of the simple commands of *block*; a grammar of usage (``[options]``, ``a|b``) is none."""
+    words: list[Word] = []
+    start, is_plain = 0, True
+    for match in _TOKEN.finditer(block + "\n"):
+        shown, position = match[0], match.start()
+        if match["word"]:
+            words.append(Word(_unquoted(shown), line, position - start + 1))
+            is_plain &= not shown.startswith(("[", "...", "…"))
+        elif match["end"]:
+            touches = block[position - 1 : position].strip() and block[match.end() : match.end() + 1].strip()
+            if (shown in "|&" and touches) or (shown == "(" and words and not words[-1].text.endswith("$")):
+                is_plain = False
+                continue
+            if words and is_plain:
+                yield words
+            words, is_plain = [], True
+        # The lines of a here-document are not commands (POSIX, 2.7.4): what follows in the block is not searched.
+        elif match["document"]:
+            yield from [words] if words and is_plain else []
+            return
+        if "\n" in shown:
+            line += shown.count("\n")
+            start = position + shown.rindex("\n") + 1
+
+
+def _unquoted(word: str) -> str:
+    return _QUOTED.sub(lambda match: next(each for each in match.groups() if each is not None), word)
+
+
 class _Scripts:
-    """The scripts of a skill, and the directory that the commands of a block have changed to; None if unknown."""
+    """The scripts of a skill, and whether the commands of a block have changed to a directory that is not its own."""
 
     def __init__(self, paths: list[str], skill: str) -> None:
         self.paths = sorted(paths, key=len, reverse=True)
-        self.skill = skill
+        self.directories = {posixpath.basename(posixpath.dirname(each)) for each in paths} - {""}
         self.names = [posixpath.basename(each) for each in paths]
-        self.directory: str | None = ""
+        self.skill = skill
+        self.is_elsewhere = False
 
     def enter(self, path: str) -> None:
         """Follow ``cd path``."""
-        directories = {posixpath.dirname(each) for each in self.paths}
-        plain = path.removeprefix("./").rstrip("/")
-        self.directory = next(
-            (each for each in directories if each and self._leads_to(plain, each)),
-            "" if self._is_skill(plain.split("/")) else None,
-        )
+        last = posixpath.basename(path.rstrip("/"))
+        self.is_elsewhere = last not in self.directories and not self._is_skill(last)
 
     def named(self, word: str) -> str | None:
         """Return the script that *word* names, as it is written in a command."""
         plain = word.removeprefix("./")
-        if (found := next((each for each in self.paths if self._leads_to(plain, each)), None)) is not None:
-            return found
-        if self.directory:
-            inside = posixpath.normpath(posixpath.join(self.directory, plain))
-            return inside if inside in self.paths else None
+        for path in self.paths:
+            if plain == path and not self.is_elsewhere:
+                return path
+            if plain.endswith("/" + path) and self._is_skill(posixpath.basename(plain[: -len(path) - 1])):
+                return path
         # A name alone, where no other place is named.
-        stem = posixpath.splitext(plain)[0]
-        if "/" in plain or self.directory is None or stem in _COMMON_NAMES or self.names.count(plain) != 1:
+        is_common = posixpath.splitext(plain)[0] in _COMMON_NAMES or self.names.count(plain) != 1
+        if "/" in plain or self.is_elsewhere or is_common:
             return None
         return next(each for each in self.paths if posixpath.basename(each) == plain)
 
-    def _leads_to(self, word: str, path: str) -> bool:
-        if word == path:
-            return self.directory is not None or "/" in path
-        if not word.endswith("/" + path):
-            return False
-        return self._is_skill(word[: -len(path) - 1].split("/"))
-
-    def _is_skill(self, segments: list[str]) -> bool:
-        """Whether a path of these segments may be the skill's directory, and not another's."""
-        last = segments[-1]
-        if last == self.skill or last in (".", "") or _PLACEHOLDER_SEGMENT.search(last):
-            # ``$ROOT/skills/other/scripts/x.py`` names its skill, whatever the variable holds.
+    def _is_skill(self, directory: str) -> bool:
+        """Whether a directory of this name may be the skill's, and not another's."""
+        if directory in (self.skill, ".", "") or _PLACEHOLDER_SEGMENT.search(directory):
             return True
-        return not self.skill and last != ".."
+        return not self.skill and directory != ".."
 
 
-def _call(command: ShellCommand, known: _Scripts) -> DocumentedCall | None:
-    """Return the call of a bundled script that *command* is; None where it calls another program."""
-    words = command.words
-    start = 0
-    while start < len(words) and re.match(r"\w+\+?=", words[start].text):
-        start += 1
-    launcher = ""
-    for index in range(start, len(words)):
-        word = words[index].text
-        name = posixpath.basename(word)
+def _call(words: list[Word], known: _Scripts, names_shell: bool) -> DocumentedCall | None:
+    """Return the call of a bundled script that *words* are; None where they call another program."""
+    before, is_launched = "", False
+    for index, place in enumerate(words):
+        word = place.text
         script = known.named(word)
-        if launcher and words[index - 1].text == "-m":
+        if before == "-m":
             script = next((each for each in known.paths if each == f"{word.replace('.', '/')}.py"), None)
         if script is not None:
             # In a listing of files a path without an interpreter is not a call.
-            if not launcher and not (command.names_shell and "/" in word) and not word.startswith("./"):
-                return None
-            if not command.is_plain:
-                return None
-            place = words[index]
-            return DocumentedCall(script, tuple(words[index + 1 :]), place.line, place.column)
-        if re.sub(r"[\d.]+$", "", name) in _LAUNCHERS:
-            launcher = launcher if launcher in _OPTION_VALUE and name in ("run", "exec") else name
-        elif not launcher or not _may_precede(words, index, launcher):
+            is_call = is_launched or (names_shell and "/" in word) or word.startswith("./")
+            return DocumentedCall(script, tuple(words[index + 1 :]), place.line, place.column) if is_call else None
+        # ``python -c code scripts/x.py`` runs the code, and ``python -m pytest`` another module.
+        if word in ("-c", "-e", "--eval") or before == "-m":
             return None
+        is_launcher = re.sub(r"[\d.]+$", "", posixpath.basename(word)) in _LAUNCHERS
+        # ``uv run --with requests``, ``timeout 30``; a file is not the value of an option.
+        is_value = (
+            is_launched and (before.startswith("-") or word.isdigit()) and not re.search(r"/|\.(?:py|js|sh)$", word)
+        )
+        is_part = word.startswith("-") or re.match(r"\w+\+?=", word) is not None or word in _BEFORE_A_COMMAND
+        if not (is_launcher or is_value or is_part):
+            return None
+        is_launched |= is_launcher
+        before = word
     return None
-
-
-def _may_precede(words: list[Word], index: int, launcher: str) -> bool:
-    """Whether the word at *index* is an option of the program that runs the script, or the value of one."""
-    word, before = words[index].text, words[index - 1].text
-    # ``python -c code scripts/x.py`` runs the code.
-    if word.startswith("-"):
-        return word not in ("-c", "-e", "--eval")
-    if "=" in word and launcher == "env":
-        return True
-    is_option = before.startswith("--") or before in _SHORT_OPTIONS_WITH_VALUE
-    return launcher in _OPTION_VALUE and (is_option or word[:1].isdigit()) and not word.endswith((".py", ".js", ".sh"))

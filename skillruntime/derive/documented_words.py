@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from skillruntime.derive.command_line import CommandLine, Parameter
-from skillruntime.derive.shell_text import Word
+from skillruntime.derive.documented_calls import Word
 
 __all__ = ["ParsedWords", "parse_words", "stands_for_many", "stands_for_one"]
 
