@@ -154,28 +154,34 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
     options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
     is_open = bool(options) and options[-1][0]
     words = [word for _, said in options for word in said]
-    positionals = _in_place(places, faults)
-    rest = next(((each, said) for each, said in places if each.takes == "rest" and said), None)
-    # Such a script reads positions: flags are looked for among the words, so they follow them.
-    if line.parser == "places":
-        words = [*positionals, *words]
-    elif rest is not None:
-        words += positionals
-        # argparse takes the words that are left from the first positional on, and ``--`` would be one of them.
-        parameter, said = rest
-        before = positionals[: len(positionals) - len(said)] or positionals[: parameter.flag is None]
-        if any(map(_is_flag, before)) or (is_open and before):
-            faults.append(_fault(parameter.name, "its first word would be read as a flag, or as a flag's value", said))
-    elif positionals:
-        is_risky = line.parser != "words" and (is_open or any(map(_is_flag, positionals)))
-        words += ["--", *positionals] if is_risky else positionals
+    before = len(words)
+    words = _with_places(line, words, places, is_open, faults)
     chosen = arguments.get(line.chooser) if line.chooser else None
     if chosen is None:
         return words
-    if is_open and not positionals:
+    if is_open and len(words) == before:
         name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
         faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
     return [*words, str(chosen), *_words(line.commands[chosen], arguments, faults)]
+
+
+def _with_places(
+    line: CommandLine, options: list[str], places: list[_Place], is_open: bool, faults: list[SkillError]
+) -> list[str]:
+    """Return the words of the *options*, of which the last takes more where it *is_open*, and of the places."""
+    words = _in_place(places, faults)
+    # Such a script reads positions: flags are looked for among the words, so they follow them.
+    if line.parser == "places":
+        return [*words, *options]
+    for parameter, said in places:
+        if parameter.takes == "rest" and said:
+            # argparse takes the words that are left from the first positional on, and ``--`` would be one of them.
+            first = words[: len(words) - len(said)] or words[: parameter.flag is None]
+            if any(map(_is_flag, first)) or (is_open and first):
+                faults.append(_fault(parameter.name, "its first word would be read as a flag, or its value", said))
+            return [*options, *words]
+    is_risky = line.parser != "words" and (is_open or any(map(_is_flag, words)))
+    return [*options, *(["--"] if words and is_risky else []), *words]
 
 
 def _said_words(

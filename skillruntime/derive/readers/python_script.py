@@ -14,7 +14,6 @@ from skillruntime.derive.readers.argparse_parsers import find_parsers
 from skillruntime.derive.readers.click_reader import read_click
 from skillruntime.derive.readers.python_checks import apply_checks, checks_of_arguments
 from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
-from skillruntime.derive.readers.typer_reader import read_typer
 from skillruntime.derive.text_fields import first_paragraph
 
 __all__ = ["read_python"]
@@ -35,8 +34,6 @@ def read_python(text: str) -> Reading | None:
     modules = _imports(source)
     tops = {each.partition(".")[0] for each in modules.values()}
     reading = _read_argparse(source) if "argparse" in tops else None
-    if reading is None and "typer" in tops:
-        reading = read_typer(tree, source.scope)
     if reading is None and tops & {"click", "typer"}:
         reading = read_click(tree, source.scope)
     if reading is None:
