@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +140,7 @@ def long_flag(argument: Argument) -> str:
     return next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else "")
 
 
-def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, nargs: Any) -> Read | Unread | None:
+def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, nargs: Any) -> Read | Unread:
     named, shown = asked.named, argument.shown
     value = read_type(named.get("type"))
     if named.get("choices") is not None:
@@ -150,7 +149,8 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
         if choices is None:
             parser.unread.append(Unread(shown, "its choices are computed", asked.line))
         elif not choices:
-            return _never_given(argument, named, asked.line)
+            # A word is never a number: without ``type=int`` none of them can be given.
+            return Unread(shown, "none of its choices can be given as text", asked.line)
         else:
             value = replace(value, schema=choices, unsure="")
     takes: Takes = "value"
@@ -203,13 +203,6 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
     return Read(made, argument.name, action)
 
 
-def _never_given(argument: Argument, named: dict[str, Any], line: int) -> Unread | None:
-    """A word cannot be one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
-    if named.get("required") is True or not argument.flags:
-        return Unread(argument.shown, "it is required, and none of its choices can be given as text", line)
-    return None
-
-
 def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
     """The schema of one of *value*; None where the choices cannot be read, empty where none can be given."""
     known = base.schema.get("type")
@@ -243,15 +236,11 @@ def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
     plain = to_json(default)
     kind = value.schema.get("type")
     try:
-        match value.encode, kind, plain:
+        match kind, plain:
             # argparse converts a text default by the argument's type (`parse_known_args`, line 2135).
-            case "json", _, str():
-                return json.loads(plain)
-            case {"words": list(pairs)}, _, str():
-                return next((known for known, word in pairs if word.lower() == plain.lower()), ABSENT)
-            case _, "integer", str():
+            case "integer", str():
                 plain = int(plain)
-            case _, "number", str():
+            case "number", str():
                 plain = float(plain)
     except ValueError:
         return ABSENT

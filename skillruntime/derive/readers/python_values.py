@@ -376,16 +376,6 @@ def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
     return -value if isinstance(node.op, ast.USub) and isinstance(value, int | float) else UNKNOWN
 
 
-def _subscript(node: ast.Subscript, scope: Scope, depth: int) -> Any:
-    value, key = evaluate(node.value, scope, depth), evaluate(node.slice, scope, depth)
-    try:
-        if isinstance(value, dict) and isinstance(key, str | int):
-            return value[key]
-        return value[key] if isinstance(value, list | tuple) and isinstance(key, int) else UNKNOWN
-    except (KeyError, IndexError, TypeError):
-        return UNKNOWN
-
-
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: Scope, depth: int) -> Any:
     """``[each.value for each in Colour]``."""
     loop = node.generators[0]
@@ -399,8 +389,9 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
     arguments = [evaluate(each, scope, depth) for each in node.args]
     if isinstance(node.func, ast.Attribute):
         owner = evaluate(node.func.value, scope, depth)
-        if isinstance(owner, dict | str):
-            return _method(owner, node.func.attr, arguments)
+        if isinstance(owner, dict):
+            listed = {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}
+            return listed.get(node.func.attr, UNKNOWN)
     name = dotted(node.func)
     if name in _LISTING and len(arguments) == 1:
         listed = items_of(arguments[0])
@@ -413,22 +404,7 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
     if not isinstance(function, Symbol):
         return UNKNOWN
     named = {each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords}
-    if function.name == "builtins.dict" and not arguments and "**" not in named:
-        return named
     return Called(function.name, arguments, named, node)
-
-
-def _method(owner: dict[Any, Any] | str, method: str, arguments: list[Any]) -> Any:
-    if isinstance(owner, dict):
-        return {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}.get(method, UNKNOWN)
-    match method, arguments:
-        case "split", [] | [str()]:
-            return owner.split(*arguments) if arguments != [""] else UNKNOWN
-        case "join", [list() as parts] if all(isinstance(each, str) for each in parts):
-            return owner.join(parts)
-        case "lower" | "upper" | "strip", []:
-            return getattr(owner, method)()
-    return UNKNOWN
 
 
 _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
@@ -443,7 +419,6 @@ _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
     ast.JoinedStr: _joined,
     ast.BinOp: _binary,
     ast.UnaryOp: _negative,
-    ast.Subscript: _subscript,
     **dict.fromkeys((ast.ListComp, ast.GeneratorExp, ast.SetComp), _comprehension),
     ast.Call: _call,
 }
