@@ -1,7 +1,6 @@
 from skillruntime.catalog.catalog import SkillCatalog as SkillCatalog
 from skillruntime.catalog.contract_files import read_contract_files as read_contract_files
 from skillruntime.catalog.derived_contracts import derive_scripts as derive_scripts
-from skillruntime.catalog.derived_contracts import documented_call_diagnostics as documented_call_diagnostics
 from skillruntime.catalog.discovery import discover as discover
 from skillruntime.catalog.file_opening import write_inside as write_inside
 from skillruntime.catalog.installed import installed_roots as installed_roots

@@ -85,9 +85,6 @@ RULES = {
     "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
     "link-broken": Rule(_A, "Every relative link resolves to a file of the skill"),
     "link-deep": Rule(_A, "Linked files are at most one directory deep"),
-    "call-unknown-flag": Rule(_W, "A command line in a code block uses only flags that its script has"),
-    "call-missing-argument": Rule(_W, "A command line in a code block gives what its script requires"),
-    "call-wrong-choice": Rule(_W, "A command line in a code block uses values that its script allows"),
     "description-when": Rule(_A, "The description says when to use the skill"),
 }
 

@@ -37,9 +37,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     try:
         found = _find(skill, directories, as_json=as_json)
-        derived = derive_scripts(
-            found.resources(), found.read_resource_bytes, instructions=found.body, skill=found.name
-        )
+        derived = derive_scripts(found.resources(), found.read_resource_bytes)
         documents = draft_contracts(list(derived.values()), found.frontmatter)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)

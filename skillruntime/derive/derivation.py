@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Literal
@@ -50,8 +50,6 @@ class Derivation:
     confidence: Confidence
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """All flags of the script, short ones and aliases too, with the name of the parameter that each is for."""
 
     @property
     def complete(self) -> bool:
@@ -179,16 +177,7 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     document["input"] = to_input_schema(command)
     document["run"] = {"script": path, "command_line": to_command_line(command).to_dict()}
     document["derived"] = derived
-    return Derivation(document, reading.framework, confidence, unread, notes, dict(_flags_of(command)))
-
-
-def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
-    for argument in command.arguments:
-        yield from ((flag.removesuffix("="), argument.name) for flag in argument.flags)
-        if argument.off_flag:
-            yield argument.off_flag, argument.name
-    for below in command.commands.values():
-        yield from _flags_of(below)
+    return Derivation(document, reading.framework, confidence, unread, notes)
 
 
 _READERS: dict[str, Callable[[str], Reading | None]] = {
