@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
@@ -27,9 +24,6 @@ from skillruntime.derive.readers.usage import least_in_usage, opening_text, usag
 __all__ = ["Derivation", "derive"]
 
 _log = logging.getLogger("skillruntime.derive")
-
-REMEMBERED = 256
-"""Scripts whose contract is remembered."""
 
 SOURCE_LIMIT = 400_000
 """Characters of a script that is read; a longer one is data, or generated."""
@@ -64,7 +58,7 @@ class Derivation:
 def derive(source: str | bytes, *, path: str) -> Derivation | None:
     """Return the contract of *source*, the script at *path* in its skill; None if it is not a script.
 
-    The source is parsed, never imported or run, and no other file is read. The same source is read once.
+    The source is parsed, never imported or run, and no other file is read.
 
     >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
     ...                "p.parse_args()", path="scripts/top.py")
@@ -74,23 +68,6 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
     text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    key = path, sha256(text.encode("utf-8", "surrogatepass")).digest()
-    with _lock:
-        if key in _known:
-            return _known[key]
-    found = _derive(text, path)
-    with _lock:
-        _known[key] = found
-        if len(_known) > REMEMBERED:
-            _known.popitem(last=False)
-    return found
-
-
-_known: OrderedDict[tuple[str, bytes], Derivation | None] = OrderedDict()
-_lock = Lock()
-
-
-def _derive(text: str, path: str) -> Derivation | None:
     kind = _kind(text, path)
     try:
         reading = _READERS[kind](text) if kind in _READERS else None

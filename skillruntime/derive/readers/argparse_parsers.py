@@ -201,9 +201,6 @@ class _Reader:
                     self.under_condition(handler.body, names)
             case ast.With(body=body):
                 self.statements(body, names)
-            case ast.Match(cases=cases):
-                for case in cases:
-                    self.under_condition(case.body, names)
             case ast.Assign(targets=targets, value=value):
                 self.assign(targets, value, names)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -282,8 +279,6 @@ class _Reader:
                 return self.call(node, names)
             case ast.Tuple(elts=parts):
                 return tuple(self.value(each, names) for each in parts)
-            case ast.Await(value=inner):
-                return self.value(inner, names)
             case ast.Lambda():
                 return None
         self.inside(node, names)
@@ -299,7 +294,7 @@ class _Reader:
         named = {each.arg: self.value(each.value, names) for each in node.keywords}
         function = names.find(dotted(node.func))
         if isinstance(function, _Function):
-            return self.function(function, *_parameters(function, node, names, given, named))
+            return self.function(function, _parameters(function, given, named))
         for each in [*given, *named.values()]:
             for part in each if isinstance(each, tuple) else [each]:
                 name = dotted(node.func) or "a function that cannot be read"
@@ -307,7 +302,7 @@ class _Reader:
                     part.parser.report(f"{name} may add some", node.lineno)
         return None
 
-    def function(self, function: _Function, objects: dict[str, Any], known: dict[str, Any] | None = None) -> Any:
+    def function(self, function: _Function, objects: dict[str, Any]) -> Any:
         """Read *function*, whose parameters are these; it is read again only for other parsers."""
         has_parser = any(isinstance(each, _Handle) for each in objects.values())
         if function in self.reading or (function.was_read and not has_parser):
@@ -316,7 +311,7 @@ class _Reader:
         if not has_parser and function.node not in self.about_parsers:
             return None
         function.was_read = True
-        scope = function.scope.again(known or {})
+        scope = function.scope.again({})
         self.reading.append(function)
         returns = self.returns
         self.statements(function.node.body, _Names(scope, objects, function.names, function=function))
@@ -387,18 +382,11 @@ class _Reader:
         return _Handle(parser)
 
 
-def _parameters(
-    function: _Function, call: ast.Call, outer: _Names, given: list[Any], named: dict[str | None, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parsers and the constants that the parameters of *function* have where it is called."""
+def _parameters(function: _Function, given: list[Any], named: dict[str | None, Any]) -> dict[str, Any]:
+    """Return the parsers that the parameters of *function* have where it is called; its constants are not followed."""
     arguments = function.node.args
-    parameters = [each.arg for each in [*arguments.posonlyargs, *arguments.args] if each.arg not in ("self", "cls")]
-    defaults = zip(parameters[::-1], arguments.defaults[::-1], strict=False)
-    known = {name: evaluate(default, function.scope) for name, default in defaults}
-    known |= {name: evaluate(each, outer.scope) for name, each in zip(parameters, call.args, strict=False)}
-    known |= {each.arg: evaluate(each.value, outer.scope) for each in call.keywords if each.arg}
-    objects = dict(zip(parameters, given, strict=False))
-    return objects | {name: each for name, each in named.items() if name}, known
+    names = [each.arg for each in [*arguments.posonlyargs, *arguments.args] if each.arg not in ("self", "cls")]
+    return dict(zip(names, given, strict=False)) | {name: each for name, each in named.items() if name}
 
 
 def _evaluated(node: ast.Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
