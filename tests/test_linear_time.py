@@ -31,7 +31,6 @@ SHORT_TEXT = {
 EXPRESSIONS, _ = expressions()
 PACKAGES = sorted({expression.place.split(".")[1] for expression in EXPRESSIONS})
 NOT_YET = {
-    "derive": "its readers of scripts are being replaced",
     "testing": "the kit of hostile skills, which leaves the package",
 }
 

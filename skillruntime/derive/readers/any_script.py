@@ -44,7 +44,7 @@ _ANY_COUNT = re.compile(
     r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#|IndexError|args\.length|len\(args\)"
 )
 _FLAG = re.compile(r"[\"'](--[a-z][\w-]*+)=?[\"']|^[ \t]*+(?:-\w\|)?(--[a-z][\w-]*+)(?:=\*)?\)", re.MULTILINE)
-_TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'|(?<=\s)#[^\n]*+|//[^\n]*+")
+_TEXT = re.compile(r"\"(?:\\.|[^\"\\\n]){0,300}+\"|'(?:\\.|[^'\\\n]){0,300}+'|(?<=\s)#[^\n]*+|//[^\n]*+")
 _LITERAL = r"[\"']([A-Za-z][\w:.-]*+)[\"']"
 _LISTED = re.compile(rf"{_LITERAL}")
 _WORD = re.compile(r"[A-Za-z][\w:.-]*+")
@@ -99,7 +99,7 @@ def _places(text: str, kind: str, sliced: set[str]) -> dict[int, tuple[str, str]
             if not 1 <= number <= PLACES_LIMIT:
                 continue
             before = text[max(0, match.start() - 60) : match.start()].rpartition("\n")[2]
-            named = re.search(r"(\w++)(?::[ ]?\w++)?[ ]*=[ ]*[\"']?(?:\w++\(|sys\.|\$)?[\"']?$", before)
+            named = re.search(r"\b(\w++)(?::[ ]?\w++)?[ ]*=[ ]*[\"']?(?:\w++\(|sys\.|\$)?[\"']?$", before)
             if number not in found or (named and not found[number][1]):
                 found[number] = (match[0], named[1] if named else "")
     # ``const [command, ...rest] = process.argv.slice(2)``, ``[, , file] = process.argv``.

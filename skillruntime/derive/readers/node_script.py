@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread
@@ -13,6 +14,9 @@ from skillruntime.derive.text_fields import flattened, plain_name
 
 __all__ = ["read_node"]
 
+CHECKS_LIMIT = 200
+"""Conditions of a script that are looked at."""
+
 CONDITION_LIMIT = 400
 """Characters of a condition and of what follows it."""
 
@@ -20,17 +24,21 @@ CALL_LIMIT = 2_000
 """Characters of the arguments of a call."""
 
 _STRING = r"\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|`(?:[^`\\]++|\\.)*+`"
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
-_BRACKET = re.compile(rf"[()\[\]{{}}]|{_STRING}", re.DOTALL)
+# A text that is not closed ends with its line, or with the script.
+_ANY_STRING = r"\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?|`(?:[^`\\]++|\\.)*+`?"
+_COMMENT = re.compile(rf"({_ANY_STRING})|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
+_BRACKET = re.compile(rf"[()\[\]{{}}]|{_ANY_STRING}", re.DOTALL)
 _LITERAL = re.compile(rf"\s*(?:({_STRING})|(true|false|null|undefined|\d++))\s*(?=[,)\]}}]|\Z)", re.DOTALL)
 _PARSE_ARGS = re.compile(r"(?<![\w.])(?:util\.)?parseArgs\(")
 _ENTRY = re.compile(r"[\s,]*[\"']?([\w-]++)[\"']?\s*:\s*\{([^{}]*+)\}")
 _REFUSES = re.compile(r"process\.exit\((?!0?\))|process\.exitCode=[1-9]|\bthrow|\b(?:usage|die|fail|error|help)\(")
-_PLACE = re.compile(r"!(?:\w+\.)?positionals\[(\d)\]|!?(?:\w+\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?")
+_PLACE = re.compile(
+    r"!(?:\w++\.)?positionals\[(\d)\]|(?<!\w)!?(?:\w++\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?"
+)
 _FLAG = re.compile(r"(?:(-\w)[ ,|]++)?(--[\w-]++)(?:[ =]([<\[])([^<>\[\]]++)[>\]])?")
 # What commander's calls of these names are given is read; those of the second line declare what is not.
 _CALLED = re.compile(
-    r"(?:(\w+)\s*=\s*)?(?<!\w)(?:(\w+)\s*)?\.(option|requiredOption|arguments?|description|command"
+    r"(?<!\w)(?:(\w++)\s*+=\s*+)?(?:(\w++)\s*+)?\.(option|requiredOption|arguments?|description|command"
     r"|addOption|addArgument|addCommand|executableDir|allowUnknownOption|allowExcessArguments|passThroughOptions)\("
 )
 
@@ -141,7 +149,7 @@ def _read_checks(code: str, command: Command, holder: str) -> None:
     """Require what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
     names = {each.flags[0].lstrip("-"): each.name for each in command.arguments if each.flags}
     reference = re.compile(rf"(?:\w+\.)?{holder}(?:\.(\w++)|\[\"([\w-]++)\"\])(?:\?\.length)?")
-    for match in re.finditer(r"\bif\s*\(", code):
+    for match in islice(re.finditer(r"\bif\s*\(", code), CHECKS_LIMIT):
         condition = _inside(code, match.end() - 1, CONDITION_LIMIT)
         following = code[match.end() + len(condition) + 1 :][:CONDITION_LIMIT].lstrip()
         # The body is a block, or a statement.
@@ -180,7 +188,7 @@ def _to_test(shown: str, reference: re.Pattern[str], names: dict[str, str]) -> T
 def _read_commander(code: str) -> Reading:
     """Commander's ``.option``, ``.requiredOption``, ``.argument`` and ``.command``, in the order of the text."""
     program = Command("commander")
-    by_name = {"program": program} | dict.fromkeys(re.findall(r"(\w+)\s*=\s*new Command\b", code), program)
+    by_name = {"program": program} | dict.fromkeys(re.findall(r"\b(\w++)\s*+=\s*+new Command\b", code), program)
     current = program
     for match in _CALLED.finditer(code):
         assigned, owner, name = match.groups()

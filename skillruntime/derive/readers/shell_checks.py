@@ -19,8 +19,8 @@ _REFERENCE = re.compile(r"[\"']?x?\$(?:\{(\w+|#)(?::?[-=+][^}$]{0,80})?\}|(\w+|#
 _USED = re.compile(r"\$\{?[#!]?(\w+)")
 _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NUMBER = re.compile(r"\(\(\s*\$?\{?#\}?\s*(==|!=|<=|>=|<|>)\s*(\d)\s*\)\)")
-_WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"|'[^']*+'|[^\s\"']++")
-_USAGE = re.compile(r"die|fail|abort|error_exit|fatal|\w*(?:usage|help)\w*", re.IGNORECASE)
+_WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"?|'[^']*+'?|[^\s\"']++")
+_USAGE = re.compile(r"die|fail|abort|error_exit|fatal|\w{0,40}(?:usage|help)\w{0,40}", re.IGNORECASE)
 _OPERATORS = {
     "-lt": "<",
     "-le": "<=",
@@ -87,7 +87,7 @@ class ShellChecks:
                 before.append(("checked", ("not", test)))
             elif body and body[-1].name in ("exit", "return", "exec"):
                 before.append(("not", test))
-            left.append(("not", test))
+            left = [*left, ("not", test)] if len(left) < CONDITIONS_LIMIT else [ANYTHING]
         if len(statement.parts) % 2:
             self._body(statement.parts[-1], [*before, *left], statement.parts[0])
 
@@ -199,9 +199,7 @@ class ShellChecks:
                 return ("file", names[1])
             case [_, operator, number] if names[0] == "#" and operator in _OPERATORS and number.strip("\"'").isdigit():
                 return self._count(_OPERATORS[operator], number.strip("\"'"))
-            case [_, "=" | "==" | "!=" as operator, literal] if names[0] and not re.search(
-                r"\$|[*?\[](?!.*[\"']$)", literal
-            ):
+            case [_, "=" | "==" | "!=" as operator, literal] if names[0] and _is_literal(literal):
                 test = self._equal(names[0], literal.strip("\"'"))
                 return ("not", test) if operator == "!=" else test
         return self._used(" ".join(words))
@@ -229,6 +227,11 @@ class ShellChecks:
             }
             plain = [_resolved(each, held, names, True) for each in tests]
             refuse(command, plain, shown, filled=filled, outer=counts)
+
+
+def _is_literal(word: str) -> bool:
+    # In quotes a star is a star.
+    return "$" not in word and (word[-1:] in ("'", '"') or re.search(r"[*?\[]", word) is None)
 
 
 def _resolved(test: Test, held: Mapping[str, str], names: list[str], holds: bool) -> Test:

@@ -26,7 +26,7 @@ _ALL = re.compile(r"\$(?:\{[@*][^}]{0,400}\}|[@*])")
 _VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?::?-[^}$]{0,80})?\}|(\w+))\"?")
 _LITERAL = re.compile(r"(['\"]?)([^$`\\'\"()]++)\1")
 _SET = re.compile(r"(?:^|[\s;])(\w+)\+?=")
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'[^']*+'", re.DOTALL)
+_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"?|'[^']*+'?", re.DOTALL)
 _TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
 _ONLY_ASKS = re.compile(r"-[zn] \"?\$\{?2|\$#|\$\{?2[^}\n]{0,9}\}?\"? ==? \"?'?-")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
@@ -246,7 +246,7 @@ def _read_flag(patterns: list[str], body: list[Statement], source: str, words: _
 def _take_word(source: str, words: _Words) -> None:
     """Read the arm that takes the words that are not flags."""
     number = len(words.places) + 1
-    if many := re.search(r"(\w+)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source):
+    if many := re.search(r"\b(\w++)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source):
         words.take_rest(many[1], number)
     elif one := re.fullmatch(r"\s*(\w+)=\"?\$\{?\w+\}?\"?[\s;]*(?:shift[\s;]*)?", source):
         words.places[number] = _Place(one[1].lower().strip("_"), is_optional=True)

@@ -23,10 +23,10 @@ LINE_LIMIT = 2_000
 
 _WORD = re.compile(r"\[[^\[\]]*+\]|<[^<>]*+>(?:\.\.\.)?|\S++")
 _CALLED = re.compile(
-    r"(?:\$ )?(?:(?:uv run|npx|python3?|bash|sh|node|ruby|perl|deno run) )*+(?:\./)?([\w./~-]*\w)(?= |$)(.*)"
+    r"(?:\$ )?(?:(?:uv run|npx|python3?|bash|sh|node|ruby|perl|deno run) )*+(?:\./)?([\w./~-]*+)(?<=\w)(?= |$)(.*)"
 )
 _USAGE = re.compile(r"\busage\b[ \t]*:", re.IGNORECASE)
-_COMMENT = re.compile(r"[ \t]*(?:#+|//+|/?\*+|--|;+|%)[ \t]*")
+_COMMENT = re.compile(r"[ \t]*+(?:#++|//++|/?\*++|--|;++|%)[ \t]*+")
 _PRINTS = re.compile(
     r"[ \t]*(?:>&2[ ]++)?(?:echo|printf|print|puts|console\.\w+|sys\.stderr\.write|die|warn|say|[\"'`+])"
 )
@@ -63,7 +63,7 @@ def opening_text(source: str) -> str:
         if line.startswith("#!"):
             continue
         if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
-            plain = re.sub(r"^\s*(?:#+|//+|/?\*+/?|\"{3}|'{3})\s?|\s*\*/\s*$", "", line[:400])
+            plain = re.sub(r"^\s*+(?:#++|//++|/?\*++/?|\"{3}|'{3})\s?", "", line[:400]).rstrip().removesuffix("*/")
             found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
         # The first line of code ends the opening, as do the lines that explain the words.
         elif line.strip():
@@ -113,10 +113,13 @@ def _block(lines: list[str], start: int) -> list[str]:
     first, before = lines[0][start:LINE_LIMIT], lines[0][:start]
     quotes = list(_QUOTED.finditer(before))
     if _COMMENT.fullmatch(before):
-        following = [line for line in lines[1:] if _COMMENT.match(line)]
-        # The comment ends at the first line that is not one.
-        count = next((n for n, line in enumerate(lines[1:]) if not _COMMENT.match(line)), len(following))
-        return [first, *_until_blank([_COMMENT.sub("", line, count=1) for line in following[:count]])]
+        following: list[str] = []
+        for line in lines[1:]:
+            # The comment ends at the first line that is not one.
+            if (mark := _COMMENT.match(line)) is None:
+                break
+            following.append(line[mark.end() :])
+        return [first, *_until_blank(following)]
     if quotes:
         quote = quotes[-1][0]
         text, closed, _ = first.partition(quote)
