@@ -22,7 +22,7 @@ REST = "Further words of the command line, one item each, such as flags."
 
 _WORDS = {
     "sys.argv": r"(?:\bsys\.argv|\bargv)\b",
-    "process.argv": r"(?:\bprocess\.argv|\bDeno\.args|\bBun\.argv)\b",
+    "process.argv": r"(?:\bprocess\.argv|\bDeno\.args|\bBun\.argv)\b|\bargv\b[^;\n]{0,40}[\"'](?:node:)?process[\"']",
     "shell": r"\$(?:\{?[1-9@*#])",
     "other": r"(?:\bARGV\b|@ARGV\b|\$ARGV\b|\$argv\b|\bargv\b|\barg\[)",
 }
@@ -188,7 +188,8 @@ def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
         variable = places.get(number, ("", ""))[1].lower().strip("_")
         is_free = variable and variable not in {each.name for each in found}
         name = plain_name(variable) if is_free else f"argument_{number}"
-        found.append(Argument(name, required=number <= min(least, last)))
+        text = "" if is_free else f"Word {number}"
+        found.append(Argument(name, required=number <= min(least, last), description=text))
     return found
 
 

@@ -46,7 +46,7 @@ def read_python(text: str) -> Reading | None:
 def _read_undeclared(source: Source, text: str, modules: dict[str, str]) -> Reading | None:
     top = own_nodes(source.tree)
     calls = {dotted(each.func) for each in top if isinstance(each, ast.Call)}
-    functions = {each.name for each in source.tree.body if isinstance(each, Function)}
+    functions = {each.name for each in source.tree.body if isinstance(each, Function | ast.ClassDef)}
     is_program = "__main__" in text or not functions.isdisjoint(calls)
     # A module that only defines things uses the words in functions that others call.
     uses_words = any(isinstance(each, ast.Attribute) and each.attr == "argv" for each in top)

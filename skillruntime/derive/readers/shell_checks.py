@@ -87,7 +87,9 @@ class ShellChecks:
                 before.append(("checked", ("not", test)))
             elif body and body[-1].name in ("exit", "return", "exec"):
                 before.append(("not", test))
-            left = [*left, ("not", test)] if len(left) < CONDITIONS_LIMIT else [ANYTHING]
+            left.append(("not", test))
+            if len(before) + len(left) > CONDITIONS_LIMIT:
+                before[:], left = [ANYTHING], []
         if len(statement.parts) % 2:
             self._body(statement.parts[-1], [*before, *left], statement.parts[0])
 
