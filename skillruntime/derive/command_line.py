@@ -18,7 +18,7 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count"]
-Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander"]
+Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """The default of a parameter that has none: ``None`` is one."""
@@ -34,7 +34,7 @@ COUNT_LIMIT = 100
 
 _BY_HAND = ("getopts", "words", "places")
 # These take the word after a flag as its value even if it starts with a dash; argparse and parseArgs do not.
-_NEXT_WORD_IS_THE_VALUE = ("click", "commander", *_BY_HAND)
+_NEXT_WORD_IS_THE_VALUE = ("click", *_BY_HAND)
 
 
 @dataclass(frozen=True, slots=True)

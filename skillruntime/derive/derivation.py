@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -105,6 +106,9 @@ def _read_node(text: str) -> Reading | None:
         return reading
     if words_are_used(text, "process.argv"):
         return read_any(text, "process.argv")
+    # Packages that declare options: a skill brings none of them along, so they are only named.
+    if re.search(r"[\"'](?:commander|yargs)[\"']", text):
+        return read_any(text, "process.argv", "a package reads the command line")
     return Reading(Command("words"), "none", "medium") if text.startswith("#!") else None
 
 

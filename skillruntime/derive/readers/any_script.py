@@ -43,7 +43,11 @@ _COUNTED = re.compile(
 _ANY_COUNT = re.compile(
     r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#|IndexError|args\.length|len\(args\)"
 )
-_FLAG = re.compile(r"[\"'](--[a-z][\w-]*+)=?[\"']|^[ \t]*+(?:-\w\|)?(--[a-z][\w-]*+)(?:=\*)?\)", re.MULTILINE)
+_FLAG = re.compile(
+    r"[\"'](?:-\w, )?(--[a-z][\w-]*+)(?:=| [<\[][^\"'\n]{0,40})?[\"']"
+    r"|^[ \t]*+(?:-\w\|)?(--[a-z][\w-]*+)(?:=\*)?\)",
+    re.MULTILINE,
+)
 _TEXT = re.compile(r"\"(?:\\.|[^\"\\\n]){0,300}+\"|'(?:\\.|[^'\\\n]){0,300}+'|(?<=\s)#[^\n]*+|//[^\n]*+")
 _LITERAL = r"[\"']([A-Za-z][\w:.-]*+)[\"']"
 _LISTED = re.compile(rf"{_LITERAL}")

@@ -1,4 +1,4 @@
-"""Node scripts that declare their options: ``util.parseArgs`` and commander, where they are literals."""
+"""Node scripts that declare their options as literals to ``util.parseArgs``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread
+from skillruntime.derive.command import Argument, Command, Reading, Unread
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.checks import Test, refuse
-from skillruntime.derive.text_fields import flattened, plain_name
+from skillruntime.derive.text_fields import plain_name
 
 __all__ = ["read_node"]
 
@@ -19,9 +19,6 @@ CHECKS_LIMIT = 200
 
 CONDITION_LIMIT = 400
 """Characters of a condition and of what follows it."""
-
-CALL_LIMIT = 2_000
-"""Characters of the arguments of a call."""
 
 _STRING = r"\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|`(?:[^`\\]++|\\.)*+`"
 # A text that is not closed ends with its line, or with the script.
@@ -35,24 +32,18 @@ _REFUSES = re.compile(r"process\.exit\((?!0?\))|process\.exitCode=[1-9]|\bthrow|
 _PLACE = re.compile(
     r"!(?:\w++\.)?positionals\[(\d)\]|(?<!\w)!?(?:\w++\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?"
 )
-_FLAG = re.compile(r"(?:(-\w)[ ,|]++)?(--[\w-]++)(?:[ =]([<\[])([^<>\[\]]++)[>\]])?")
-# What commander's calls of these names are given is read; those of the second line declare what is not.
-_CALLED = re.compile(
-    r"(?<!\w)(?:(\w++)\s*+=\s*+)?(?:(\w++)\s*+)?\.(option|requiredOption|arguments?|description|command"
-    r"|addOption|addArgument|addCommand|executableDir|allowUnknownOption|allowExcessArguments|passThroughOptions)\("
-)
 
 
 def read_node(text: str) -> Reading | None:
     """Return what the Node script *text* declares; None where it declares nothing that is known."""
-    if "parseArgs" not in text and "commander" not in text:
+    if "parseArgs" not in text:
         return None
     code = _COMMENT.sub(lambda match: match[1] or "", text)
     # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
     match = _PARSE_ARGS.search(code) if re.search(r"[\"'](?:node:)?util[\"']", code) else None
-    if match is not None and not re.search(r"\bfunction parseArgs\b", code):
-        return _read_parse_args(code, match)
-    return _read_commander(code) if re.search(r"[\"']commander[\"']", code) else None
+    if match is None or re.search(r"\bfunction parseArgs\b", code):
+        return None
+    return _read_parse_args(code, match)
 
 
 def _inside(code: str, start: int, limit: int | None = None) -> str:
@@ -66,24 +57,13 @@ def _inside(code: str, start: int, limit: int | None = None) -> str:
     return code[start + 1 : end]
 
 
-def _literals(code: str) -> list[Any]:
-    """Return the literals that *code*, the arguments of a call, starts with; ABSENT for anything else behind them."""
-    found: list[Any] = []
-    index = 0
-    while index < len(code):
-        match = _LITERAL.match(code, index)
-        if match is None:
-            return [*found, ABSENT] if code[index:].strip() else found
-        found.append(_value(match))
-        index = match.end() + 1
-    return found
-
-
-def _value(match: re.Match[str]) -> Any:
+def _literal(code: str) -> Any:
+    """Return the literal that *code* starts with; ABSENT where it starts with something else."""
+    match = _LITERAL.match(code)
+    if match is None or (match[1] and match[1][0] == "`" and "${" in match[1]):
+        return ABSENT
     if match[1] is None:
         return {"true": True, "false": False}.get(match[2])
-    if match[1][0] == "`" and "${" in match[1]:
-        return ABSENT
     return re.sub(r"\\(.)", lambda each: {"n": "\n", "t": "\t"}.get(each[1], each[1]), match[1][1:-1])
 
 
@@ -136,7 +116,7 @@ def _declared_option(name: str, stated: str) -> Argument | None:
     short = re.search(r"\bshort\s*:\s*[\"'](\w)[\"']", stated)
     flags = (f"--{name}", *([f"-{short[1]}"] if short else []))
     usual = re.search(r"\bdefault\s*:", stated)
-    default = [*_literals(stated[usual.end() :]), ABSENT][0] if usual else None
+    default = _literal(stated[usual.end() :]) if usual else None
     if kind[1] == "boolean":
         return Argument(plain_name(name), flags, "nothing", has_hidden_default=default not in (None, False))
     many = re.search(r"\bmultiple\s*:\s*true", stated) is not None
@@ -183,79 +163,3 @@ def _to_test(shown: str, reference: re.Pattern[str], names: dict[str, str]) -> T
         value = right[1:-1] if right.startswith('"') else None
         test = ("compare", "!=" if how.startswith("!") else "==", ("name", name), ("value", value))
     return ("not", test) if shown.startswith("!") else test
-
-
-def _read_commander(code: str) -> Reading:
-    """Commander's ``.option``, ``.requiredOption``, ``.argument`` and ``.command``, in the order of the text."""
-    program = Command("commander")
-    by_name = {"program": program} | dict.fromkeys(re.findall(r"\b(\w++)\s*+=\s*+new Command\b", code), program)
-    current = program
-    for match in _CALLED.finditer(code):
-        assigned, owner, name = match.groups()
-        # A call behind another one continues its command.
-        receiver = by_name.get(owner) if owner else current
-        if receiver is None:
-            continue
-        current = _called(program, receiver, name, _literals(_inside(code, match.end() - 1, CALL_LIMIT)))
-        if assigned and current is not program:
-            by_name[assigned] = current
-    _read_checks(code, program, r"(?:program\.opts\(\)|options|opts)")
-    return Reading(program, "commander", "medium")
-
-
-def _called(program: Command, receiver: Command, name: str, given: list[Any]) -> Command:
-    """Record a method of commander on *receiver*, and return the command that it gives."""
-    first = given[0] if given else ABSENT
-    text = flattened(given[1]) if len(given) > 1 else ""
-    is_declared = isinstance(first, str) and bool(first.strip())
-    match name:
-        case "description":
-            receiver.description = flattened(first)
-        case "command" if is_declared:
-            word, *places = first.split()
-            made = Command("commander", arguments=[_place(each) for each in places])
-            receiver.chooser = "command"
-            receiver.commands[word] = made
-            # With a second argument it is a program of its own, or not an ordinary command.
-            if len(given) > 1:
-                program.unread.append(Unread(word, "the command is another program", is_needed=True))
-            return made
-        case "argument" if is_declared:
-            place = replace(_place(first), description=text)
-            usual = given[2] if len(given) > 2 and not place.required and place.takes == "value" else ABSENT
-            receiver.arguments.append(replace(place, default=usual) if isinstance(usual, str) else place)
-        case "arguments" if is_declared:
-            receiver.arguments += [_place(each) for each in first.split()]
-        case "option" | "requiredOption" if is_declared:
-            argument = _option(first, text, given[2:], required=name == "requiredOption")
-            if argument is None:
-                receiver.unread.append(Unread(first[:60], "its declaration is not plain"))
-            elif argument.name not in ("help", "version"):
-                receiver.arguments.append(argument)
-        case _:
-            receiver.unread.append(Unread("arguments", f"the call of {name}() is not read", is_needed=True))
-    return receiver
-
-
-def _place(declared: str) -> Argument:
-    required = not declared.startswith("[")
-    takes = "values" if "..." in declared else "value"
-    return Argument(plain_name(declared.strip("<>[].")), (), takes, required=required, least=int(required))  # type: ignore[arg-type]  # one of two
-
-
-def _option(declared: str, text: str, usual: list[Any], *, required: bool) -> Argument | None:
-    match = _FLAG.fullmatch(declared.strip())
-    # A function in place of the default converts the value, and may refuse it.
-    if match is None or (required and usual == [ABSENT]):
-        return None
-    flags = tuple(flag for flag in (match[2], match[1]) if flag)
-    argument = Argument(plain_name(match[2]), flags, description=text, has_hidden_default=bool(usual))
-    if match[3] is None:
-        return replace(argument, takes="nothing")
-    # With a default it is never missing, so it is not required.
-    required = required and not usual
-    if "..." in match[4]:
-        return replace(argument, value=TEXT, required=required, repeat=True)
-    known = usual[0] if usual and isinstance(usual[0], str) else ABSENT
-    bare = match[3] == "["
-    return replace(argument, takes="optional" if bare else "value", required=required, default=known, bare=bare)
