@@ -152,7 +152,7 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 4_050,
+    "derive": 4_045,
     "contract": 7_781,
     "catalog": 5_191,
     "runtime": 4_969,

@@ -19,8 +19,6 @@ _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER":
 # The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
 _SWITCHES = ("store_true", "store_false", "store_const", "append_const", "count", "optional_boolean")
 _ACTIONS = (*_SWITCHES, "store", "append", "extend")
-# The descriptive parts of an argument: computed, they change nothing of what it takes.
-_DESCRIPTIVE = ("help", "metavar", "default", "dest")
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 from skillruntime.derive.command import Command, Unread
 from skillruntime.derive.command_line import ABSENT
 
-__all__ = ["ANYTHING", "GIVEN", "MACHINE", "UNDECIDED", "Test", "least_call", "names_in", "refuse"]
+__all__ = ["ANYTHING", "MACHINE", "Test", "least_call", "names_in", "refuse"]
 
 Test = tuple[Any, ...]
 """``("given", name)``, ``("compare", operator, operand, operand)``, ``("not", test)``, ``("and", tests)``,
