@@ -54,8 +54,9 @@ def sample_calls(derivation: Derivation) -> list[Call]:
     for arguments in some_arguments(derivation.document["input"]):
         if len(calls) == MOST:
             break
-        accepted = contract.accept(arguments, policy="strict").arguments
         try:
+            # A call with members that exclude each other is none.
+            accepted = contract.accept(arguments, policy="strict").arguments
             calls.append(Call(arguments, to_argv(line, accepted)))
         except SkillInputError:
             continue  # a positional argument without the one before it
@@ -111,8 +112,11 @@ def some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield needed | first
         for name in properties:
             if name not in needed and name not in first:
-                rivals = {other for names in groups if name in names for other in names}
-                yield {**needed, **{k: v for k, v in first.items() if k not in rivals}, name: _value(properties[name])}
+                call = {**needed, name: _value(properties[name])}
+                for names in groups:
+                    if call.keys().isdisjoint(names):
+                        call[names[-1]] = _value(properties[names[-1]])
+                yield call
 
 
 def _value(schema: Mapping[str, Any]) -> Any:

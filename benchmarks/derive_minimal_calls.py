@@ -202,6 +202,8 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print each call")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
+        # The sandbox runs as another user.
+        Path(directory).chmod(0o755)
         paths = [each for path in options.paths for each in scripts_of(path)] or list(written_scripts(Path(directory)))
         anyio.run(lambda: measure(paths, only_whole=options.whole, more=options.more, verbose=options.verbose))
     return 0

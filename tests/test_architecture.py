@@ -152,14 +152,14 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 4_788,
-    "contract": 7_387,
-    "catalog": 4_599,
+    "derive": 4_044,
+    "contract": 7_393,
+    "catalog": 4_574,
     "runtime": 4_778,
     "server": 4_394,
     "adapters/mcp_proxy": 2_267,
     "adapters": 3_146,
-    "cli": 2_548,
+    "cli": 2_536,
     "remote": 2_102,
     "compatibility": 1_851,
     "tokens": 1_143,

@@ -31,15 +31,9 @@ SHORT_TEXT = {
 
 EXPRESSIONS, _ = expressions()
 PACKAGES = sorted({expression.place.split(".")[1] for expression in EXPRESSIONS})
-NOT_YET = {
-    "derive": "its readers of scripts are being replaced",
-}
 
 
-@pytest.mark.parametrize(
-    "package",
-    [pytest.param(name, marks=pytest.mark.skip(NOT_YET[name])) if name in NOT_YET else name for name in PACKAGES],
-)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_expression_takes_linear_time(package: str) -> None:
     """On texts that repeat one thing, and for each repetition in it on a text that repeats what it repeats."""
     found = [each for each in EXPRESSIONS if each.place.split(".")[1] == package]

@@ -312,7 +312,6 @@ class Skill:
         return derived_contracts(
             self.resources(),
             self.read_resource_bytes,
-            instructions=self.body,
             skill=self.name,
             one_line=not self.trusted,
         )

@@ -36,7 +36,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     from skillruntime.derive import draft_contracts
 
     found = _find(skill, directories)
-    derived = derive_scripts(found.resources(), found.read_resource_bytes, instructions=found.body, skill=found.name)
+    derived = derive_scripts(found.resources(), found.read_resource_bytes)
     documents = draft_contracts(list(derived.values()), found.frontmatter)
     if not documents:
         message = f"No script and no frontmatter field of {found.name!r} declares parameters"

@@ -140,7 +140,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
         path = validation.path
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
     disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
-    return disagreements + contract_findings(skill) + _migrations(skill) + _documented_calls(skill)
+    return disagreements + contract_findings(skill) + _migrations(skill)
 
 
 def contract_findings(skill: Skill) -> list[Diagnostic]:
@@ -194,21 +194,3 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
             path = skill.directory / (f"contracts/{tool}.json" if tool else "contract.json")
             found += migration_diagnostics(contract, str(path))
     return found
-
-
-def _documented_calls(skill: Skill) -> list[Diagnostic]:
-    """Return the command lines in the skill's text that its own scripts would refuse."""
-    # Most skills bundle no script, and need not be searched for calls.
-    if "```" not in skill.body and "~~~" not in skill.body:
-        return []
-    resources = skill.resources()
-    if not any(each.path.endswith((".py", ".sh", ".bash", ".js", ".mjs", ".cjs")) for each in resources):
-        return []
-    from skillruntime.catalog.derived_contracts import documented_call_diagnostics  # the readers of scripts
-
-    path = skill.metadata.path
-    # Lines count from the start of the file, so the frontmatter is read too.
-    markdown = skill.read_resource_bytes(os.path.basename(path)).decode("utf-8", "replace")  # noqa: PTH119
-    return documented_call_diagnostics(
-        markdown, resources, skill.read_resource_bytes, path=path, skill=skill.directory.name
-    )

@@ -1,10 +1,5 @@
-from skillruntime.derive.call_checks import CallFault as CallFault
-from skillruntime.derive.call_checks import check_documented_calls as check_documented_calls
-from skillruntime.derive.call_checks import with_examples as with_examples
 from skillruntime.derive.command_line import CommandLine as CommandLine
 from skillruntime.derive.command_line import to_argv as to_argv
 from skillruntime.derive.derivation import Derivation as Derivation
 from skillruntime.derive.derivation import derive as derive
-from skillruntime.derive.documented_calls import DocumentedCall as DocumentedCall
-from skillruntime.derive.documented_calls import find_documented_calls as find_documented_calls
 from skillruntime.derive.draft import draft_contracts as draft_contracts

@@ -80,8 +80,6 @@ class Command:
     """The groups of which at most one may be given; true where one must be."""
     one_of: list[list[str]] = field(default_factory=list)
     """Names of arguments of which at least one must be given."""
-    least_words: int = 0
-    """How many words the script refuses to run without, also where it is not known what they mean."""
     chooser: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
     chooser_required: bool = True

@@ -17,8 +17,8 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
-Takes = Literal["value", "nothing", "optional", "values", "count"]
-Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander"]
+Takes = Literal["value", "nothing", "optional", "values", "rest", "count"]
+Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """The default of a parameter that has none: ``None`` is one."""
@@ -34,7 +34,7 @@ COUNT_LIMIT = 100
 
 _BY_HAND = ("getopts", "words", "places")
 # These take the word after a flag as its value even if it starts with a dash; argparse and parseArgs do not.
-_NEXT_WORD_IS_THE_VALUE = ("click", "commander", *_BY_HAND)
+_NEXT_WORD_IS_THE_VALUE = ("click", *_BY_HAND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,9 @@ class Parameter:
     """One argument as the script's parser knows it; without ``flag`` it is positional.
 
     ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
-    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"count"`` (the
-    flag as often as the number says). ``repeat``: the flag is given once per item.
+    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words
+    that are left, flags too); ``"count"`` (the flag as often as the number says). ``repeat``: the flag is given once
+    per item.
     ``encode`` says how a value is written: ``"text"``, ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``.
     A value that equals ``default`` is left out: the script knows it.
     """
@@ -153,20 +154,34 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
     options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
     is_open = bool(options) and options[-1][0]
     words = [word for _, said in options for word in said]
-    positionals = _in_place(places, faults)
-    # Such a script reads positions: flags are looked for among the words, so they follow them.
-    if line.parser == "places":
-        words = [*positionals, *words]
-    elif positionals:
-        is_risky = line.parser != "words" and (is_open or any(map(_is_flag, positionals)))
-        words += ["--", *positionals] if is_risky else positionals
+    before = len(words)
+    words = _with_places(line, words, places, is_open, faults)
     chosen = arguments.get(line.chooser) if line.chooser else None
     if chosen is None:
         return words
-    if is_open and not positionals:
+    if is_open and len(words) == before:
         name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
         faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
     return [*words, str(chosen), *_words(line.commands[chosen], arguments, faults)]
+
+
+def _with_places(
+    line: CommandLine, options: list[str], places: list[_Place], is_open: bool, faults: list[SkillError]
+) -> list[str]:
+    """Return the words of the *options*, of which the last takes more where it *is_open*, and of the places."""
+    words = _in_place(places, faults)
+    # Such a script reads positions: flags are looked for among the words, so they follow them.
+    if line.parser == "places":
+        return [*words, *options]
+    for parameter, said in places:
+        if parameter.takes == "rest" and said:
+            # argparse takes the words that are left from the first positional on, and ``--`` would be one of them.
+            first = words[: len(words) - len(said)] or words[: parameter.flag is None]
+            if any(map(_is_flag, first)) or (is_open and first):
+                faults.append(_fault(parameter.name, "its first word would be read as a flag, or its value", said))
+            return [*options, *words]
+    is_risky = line.parser != "words" and (is_open or any(map(_is_flag, words)))
+    return [*options, *(["--"] if words and is_risky else []), *words]
 
 
 def _said_words(
@@ -175,16 +190,20 @@ def _said_words(
     """Return the words of each option, with whether it would take more, and those of each place."""
     options: list[tuple[bool, list[str]]] = []
     places: list[_Place] = []
+    # An option that takes all that follows.
+    last: list[_Place] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
         try:
-            if parameter.flag is None:
+            if parameter.takes == "rest" and parameter.flag is not None:
+                last += [(parameter, [parameter.flag, *_place(parameter, value, line.parser)])] if value else []
+            elif parameter.flag is None:
                 places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
             elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
             faults.append(_fault(parameter.name, str(error), value))
-    return options, places
+    return options, [*places, *last]
 
 
 def _is_flag(word: str) -> bool:
@@ -264,7 +283,7 @@ def _refuse_separator(values: Any, parser: str) -> None:
 
 def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
     _refuse_separator(value, parser)
-    if parameter.takes != "values":
+    if parameter.takes not in ("values", "rest"):
         return [_text(parameter, value)]
     if not isinstance(value, list | tuple):
         raise _UnsayableError("it is a list")

@@ -21,7 +21,7 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
     """
     if command.chooser:
         taken = {each.name for each in command.arguments} | outer
-        below = {each.name for inner in _commands(command) for each in inner.arguments}
+        below = {each.name for inner in command.all_commands() for each in inner.arguments}
         command.chooser = next(
             name
             for name in (command.chooser, "command", "subcommand", *(f"command_{n}" for n in range(2, 99)))
@@ -29,10 +29,12 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
         )
         renamed = []
         for argument in command.arguments:
-            others = [each for inner in _commands(command) for each in inner.arguments if each.name == argument.name]
+            others = [
+                each for inner in command.all_commands() for each in inner.arguments if each.name == argument.name
+            ]
             # argparse lets a command's value overwrite the outer one, in one namespace; click keeps one for each
             # level.
-            same = all(_is_alike(argument, each) for each in others) and command.parser == "argparse"
+            same = all(_kind(argument) == _kind(each) for each in others) and command.parser == "argparse"
             same = same or not others
             renamed.append(argument if same else replace(argument, name=_free(argument.name, taken | below)))
         command.arguments = renamed
@@ -41,21 +43,12 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
     return command
 
 
-def _is_alike(one: Argument, other: Argument) -> bool:
-    return (one.takes, one.length, one.repeat, one.value, bool(one.flags)) == (
-        *(other.takes, other.length, other.repeat),
-        *(other.value, bool(other.flags)),
-    )
+def _kind(argument: Argument) -> tuple[Any, ...]:
+    return argument.takes, argument.length, argument.repeat, argument.value, bool(argument.flags)
 
 
 def _free(name: str, taken: set[str]) -> str:
     return next(each for each in (f"main_{name}", *(f"main_{name}_{n}" for n in range(2, 99))) if each not in taken)
-
-
-def _commands(command: Command) -> Iterator[Command]:
-    for inner in command.commands.values():
-        yield inner
-        yield from _commands(inner)
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
@@ -161,7 +154,7 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
         case "count":
             base = argument.default if isinstance(argument.default, int) else 0
             return {"type": "integer", "minimum": base, "maximum": base + COUNT_LIMIT}
-        case "values":
+        case "values" | "rest":
             item = {"type": "array", "items": item}
             least = argument.length if argument.length is not None else argument.least
             # ``minItems: 0`` says nothing.

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from threading import Lock
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
@@ -27,9 +25,6 @@ from skillruntime.derive.readers.usage import least_in_usage, opening_text, usag
 __all__ = ["Derivation", "derive"]
 
 _log = logging.getLogger("skillruntime.derive")
-
-REMEMBERED = 256
-"""Scripts whose contract is remembered."""
 
 SOURCE_LIMIT = 400_000
 """Characters of a script that is read; a longer one is data, or generated."""
@@ -50,8 +45,6 @@ class Derivation:
     confidence: Confidence
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """All flags of the script, short ones and aliases too, with the name of the parameter that each is for."""
 
     @property
     def complete(self) -> bool:
@@ -66,7 +59,7 @@ class Derivation:
 def derive(source: str | bytes, *, path: str) -> Derivation | None:
     """Return the contract of *source*, the script at *path* in its skill; None if it is not a script.
 
-    The source is parsed, never imported or run, and no other file is read. The same source is read once.
+    The source is parsed, never imported or run, and no other file is read.
 
     >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
     ...                "p.parse_args()", path="scripts/top.py")
@@ -76,23 +69,6 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
     text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    key = path, sha256(text.encode("utf-8", "surrogatepass")).digest()
-    with _lock:
-        if key in _known:
-            return _known[key]
-    found = _derive(text, path)
-    with _lock:
-        _known[key] = found
-        if len(_known) > REMEMBERED:
-            _known.popitem(last=False)
-    return found
-
-
-_known: OrderedDict[tuple[str, bytes], Derivation | None] = OrderedDict()
-_lock = Lock()
-
-
-def _derive(text: str, path: str) -> Derivation | None:
     kind = _kind(text, path)
     try:
         reading = _READERS[kind](text) if kind in _READERS else None
@@ -130,6 +106,9 @@ def _read_node(text: str) -> Reading | None:
         return reading
     if words_are_used(text, "process.argv"):
         return read_any(text, "process.argv")
+    # Packages that declare options: a skill brings none of them along, so they are only named.
+    if re.search(r"[\"'](?:commander|yargs)[\"']", text):
+        return read_any(text, "process.argv", "a package reads the command line")
     return Reading(Command("words"), "none", "medium") if text.startswith("#!") else None
 
 
@@ -179,16 +158,7 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     document["input"] = to_input_schema(command)
     document["run"] = {"script": path, "command_line": to_command_line(command).to_dict()}
     document["derived"] = derived
-    return Derivation(document, reading.framework, confidence, unread, notes, dict(_flags_of(command)))
-
-
-def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
-    for argument in command.arguments:
-        yield from ((flag.removesuffix("="), argument.name) for flag in argument.flags)
-        if argument.off_flag:
-            yield argument.off_flag, argument.name
-    for below in command.commands.values():
-        yield from _flags_of(below)
+    return Derivation(document, reading.framework, confidence, unread, notes)
 
 
 _READERS: dict[str, Callable[[str], Reading | None]] = {

@@ -8,6 +8,13 @@ from typing import Any
 
 __all__ = ["expanded", "first_paragraph", "flattened", "plain_name"]
 
+_NO_WORDS = re.compile(r"\s*+(?:[-=~*#]{3,}\s*+$|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)")
+"""Lines that describe nothing: rules, and who may use the script."""
+
+_NOT_DESCRIPTIVE = re.compile(
+    r"(?i)\s*+(?:(?:[a-z ]{0,30}usage|examples?|options|arguments|args)\s*+:|this program is|permission is hereby)"
+)
+
 DESCRIPTION_LIMIT = 600
 HELP_LIMIT = 500
 
@@ -42,9 +49,9 @@ def first_paragraph(text: Any) -> str:
     if not isinstance(text, str):
         return ""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text[:20_000]).strip()):
-        lines = [line for line in paragraph.splitlines() if not re.match(r"\s*[-=~*#]{3,}\s*$", line)]
-        # A paragraph of usage or options is not a description.
-        if lines and not re.match(r"(?i)\s*(usage|examples?|options|arguments|args)\s*:", lines[0]):
+        lines = [line for line in paragraph.splitlines() if not _NO_WORDS.match(line)]
+        # A paragraph of usage or options is not a description, nor is a licence.
+        if lines and not _NOT_DESCRIPTIVE.match(lines[0]):
             return flattened("\n".join(lines), DESCRIPTION_LIMIT)
     return ""
 

@@ -422,28 +422,3 @@ def test_schema_prints_a_json_schema(run: Run, document: str) -> None:
 
     assert json.loads(plain.stdout)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert run("schema", document, "--json", own=False).stdout == plain.stdout
-
-
-def test_command_lines_that_a_script_would_refuse_are_reported(tmp_path: Path) -> None:
-    """With the line and column in the whole file, and a hint."""
-    skill = tmp_path / "pages"
-    (skill / "scripts").mkdir(parents=True)
-    (skill / "scripts" / "top.py").write_text(
-        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\np.parse_args()\n"
-    )
-    front = "---\nname: pages\ndescription: Shortens pages. Use when a page is long.\n---\n"
-    (skill / "SKILL.md").write_text(front + "# Pages\n\n```bash\npython scripts/top.py --limits 3\n```\n")
-
-    plain = CliRunner().invoke(group, ["validate", str(skill), "--json"])
-
-    assert json.loads(plain.stdout)["diagnostics"] == [
-        {
-            "rule": "call-unknown-flag",
-            "severity": "warning",
-            "path": str(skill / "SKILL.md"),
-            "line": 8,
-            "column": 23,
-            "message": "scripts/top.py has no --limits",
-            "hint": "did you mean --limit?",
-        }
-    ]

@@ -137,3 +137,17 @@ def test_two_checks_in_a_row_are_two_requirements() -> None:
     schema: dict[str, Any] = derivation.document["input"]
     assert schema["required"] == ["a", "b"]
     assert derivation.complete
+
+
+def test_a_licence_is_not_a_description_and_a_heading_is_not_code() -> None:
+    """The words of a licence open many files; ``Command line usage:`` is a heading in a docstring."""
+    source = (
+        "# Copyright 2020 A. Body\n#\n# This program is free software\n#\n# Draw a map.\n"
+        '"""\nCommand line usage:\n    python -m maps <place>\n"""\nimport sys\nsys.argv[1]\n'
+    )
+
+    found = derive(source, path="maps.py")
+
+    assert found is not None
+    assert found.document["description"] == "Draw a map. usage: python -m maps <place>"
+    assert list(found.document["input"]["properties"]) == ["place", "args"]

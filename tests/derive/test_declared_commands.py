@@ -1,4 +1,4 @@
-"""Commands that commander, yargs and docopt declare, and parsers that are classes of the script's own."""
+"""Packages that declare commands, and parsers that are classes of the script's own."""
 
 from __future__ import annotations
 
@@ -13,56 +13,20 @@ def derived(source: str, path: str) -> Derivation:
     return found
 
 
-def branches(derivation: Derivation) -> list[tuple[list[str], list[str]]]:
-    """The names and the required names of each command."""
-    return [(list(each["properties"]), each["required"]) for each in derivation.document["input"]["oneOf"]]
+def test_the_flags_that_a_package_reads_are_named() -> None:
+    """A skill brings no packages along: what commander declares is not read, and the call is one list of words."""
+    source = (
+        '#!/usr/bin/env node\n// Shrink pictures.\nconst { program } = require("commander");\n'
+        'program.argument("<file>").option("-q, --quality <number>", "from 1 to 100").option("--keep");\n'
+        "program.parse();\n"
+    )
 
+    found = derived(source, "shrink.js")
 
-COMMANDER = """
-const { Command } = require("commander");
-const program = new Command();
-program.name("t").option("-q, --quiet");
-program.command("add <name> [tags...]").description("add one").option("-f, --force", "overwrite").action(add);
-const rm = program.command("rm");
-rm.argument("<id>", "which").requiredOption("--why <text>", "the reason");
-rm.action(remove);
-program.parse();
-"""
-
-
-def test_positional_arguments_of_a_chain_keep_their_order() -> None:
-    """The syntax tree has the last call of a chain outermost."""
-    source = 'const { program } = require("commander");\nprogram.argument("<file>").argument("[out]").parse();\n'
-
-    assert list(derived(source, "t.js").document["input"]["properties"]) == ["file", "out"]
-
-
-YARGS = """
-const yargs = require("yargs/yargs");
-yargs(process.argv.slice(2))
-  .option("v", { type: "boolean" })
-  .command("get <url> [out]", "fetch",
-    y => y.positional("url", { describe: "where" }).option("n", { type: "number" }), go)
-  .command({ command: "put <file..>", describe: "send",
-    builder: { to: { type: "string", demandOption: true } }, handler: go })
-  .demandCommand(1).parse();
-"""
-
-
-DOCOPT = '''"""Sync things.
-
-Usage:
-    sync.py [options] SOURCE DEST
-    sync.py --version
-
-Options:
-    -n, --dry-run          Do nothing.
-    -r RATE --rate=RATE    The rate [default: 5].
-    -h --help              Show this.
-"""
-from docopt import docopt
-print(docopt(__doc__))
-'''
+    assert found.document["description"] == "Shrink pictures."
+    words = found.document["input"]["properties"]["args"]
+    assert words["description"].endswith("Flags: --quality --keep")
+    assert not found.complete
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_a_flag_that_says_no_is_named_by_its_flag() -> None:
         ("'--x', **options()", "its options are computed"),
         ("'--x', nargs=number()", "the number of its values is computed"),
         ("'--x', action=action()", "its action is computed"),
-        ("'--x', choices=[1, 2], required=True", "it is required, and none of its choices can be given as text"),
+        ("'--x', choices=[1, 2], required=True", "none of its choices can be given as text"),
     ],
 )
 def test_what_cannot_be_read_is_named(argument: str, reason: str) -> None:

@@ -53,7 +53,7 @@ def test_a_function_that_ends_a_shell_script_makes_what_it_guards_required() -> 
 
 
 PARSER = """
-import argparse, os
+import argparse, os, sys
 p = argparse.ArgumentParser()
 p.add_argument("mode", choices=["pack", "unpack"])
 p.add_argument("--key")
@@ -62,6 +62,8 @@ p.add_argument("--depth", type=int, default=3)
 p.add_argument("--token", default=os.getenv("TOKEN"))
 p.add_argument("--file", nargs="+")
 args = p.parse_args()
+def validate(args): return []
+def work(args): return True
 """
 
 
@@ -76,11 +78,34 @@ args = p.parse_args()
         ('if args.depth == 0 and not args.key:\n    p.error("--key")\n', []),
         ('if bool(args.key) != bool(args.limit):\n    p.error("both or none")\n', ["key, limit"]),
         ('if args.key and args.limit:\n    p.error("one of them")\n', []),
+        ('if len(args.mode) > 1500:\n    p.error("too long")\n', []),
+        ("problems = validate(args)\nif problems:\n    p.error(problems)\n", ["arguments"]),
+        ("done = work(args)\nif not done:\n    raise SystemExit(1)\n", []),
+        ('text = args.key\nif args.limit:\n    text = "x"\nif args.key and args.limit:\n    p.error("both")\n', []),
+        ('if "--limit" in sys.argv:\n    print("limited")\n', []),
+        ('if "--other" in sys.argv:\n    print("other")\n', ["arguments"]),
+        ("sys.argv = [args.mode]\n", []),
     ],
 )
 def test_a_check_that_may_refuse_the_least_call_is_named(check: str, unread: list[str]) -> None:
     """It is evaluated for that call: what has a default is known, and what is left out is None."""
     assert [each.argument for each in derived(PARSER + check, "scripts/a.py").unread] == unread
+
+
+def test_each_check_in_a_row_is_a_requirement_of_its_own() -> None:
+    """What an earlier check refuses is not asked of a later one, also where one of several arguments will do."""
+    checks = (
+        'if not (args.key or args.limit):\n    p.error("--key or --limit")\n'
+        'if args.key and args.limit:\n    p.error("not both")\n'
+        'if not args.file:\n    p.error("--file")\n'
+    )
+
+    found = derived(PARSER + checks, "scripts/a.py")
+
+    assert found.complete
+    schema = found.document["input"]
+    assert schema["required"] == ["mode", "file"]
+    assert schema["anyOf"] == [{"required": ["key"]}, {"required": ["limit"]}]
 
 
 def test_an_exact_number_of_positionals_demands_words() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from skillruntime.derive import derive
 from skillruntime.derive.command_line import CommandLine, to_argv
+from skillruntime.errors import SkillInputError
 from tests.derive.script_values import SCRIPTS, parsed
 
 
@@ -27,6 +28,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("a63_extend.py", {"take": "c,d", "also": ["x", "y"]}),
     ("a75_choices_of_all_kinds.py", {"letter": "b", "row": 5, "even": 8, "all": "three", "both": "one-y", "rate": 0.5}),
     ("a78_pairs.py", {"size": [1, 2], "point": [[1, -2, 3.5], [4, 5, 6]], "corner": [0.5, -1]}),
+    ("a22_remainder.py", {"command": "pack", "arguments": ["-x", "--shell", "y"]}),
+    ("a22_remainder.py", {"shell": "sh", "command": "pack", "arguments": []}),
+    ("a98_option_remainder.py", {"names": ["a", "b"], "no_slow": True, "run": ["make", "-j", "4"]}),
     ("a84_text_enum.py", {"shape": "square", "colour": "pale-blue", "any": "red"}),
 ]
 
@@ -47,3 +51,17 @@ def expected_of(script: str, name: str, value: Any) -> Any:
         ("a63_extend.py", "also"): ["map", "x", "y"],
     }
     return known.get((script, name), value)
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [
+        ("a22_remainder.py", {"command": "-pack", "arguments": ["x"]}),
+        ("a22_remainder.py", {"command": "pack", "arguments": ["--", "x"]}),
+        ("a98_option_remainder.py", {"names": ["-a"], "run": ["make"]}),
+    ],
+)
+def test_words_before_all_the_rest_that_look_like_flags_are_refused(script: str, arguments: dict[str, Any]) -> None:
+    """``--`` would be one of the words that are left (argparse's REMAINDER), so it cannot protect them."""
+    with pytest.raises(SkillInputError):
+        words_for(script, arguments)

@@ -12,7 +12,7 @@ import pytest
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.contract_lint import lint_contract
 from skillruntime.derive import Derivation, derive
-from skillruntime.derive.draft import draft_contracts, schema_from_frontmatter
+from skillruntime.derive.draft import draft_contracts
 from skillruntime.errors import SkillInputError
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -37,36 +37,13 @@ def test_one_script_is_contract_json_and_several_are_a_file_each() -> None:
         Contract.from_dict(document)
 
 
-FRONTMATTER: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
-    (
-        {"inputs": [{"name": "url", "type": "string", "required": True, "description": "Where"}, {"depth": "integer"}]},
-        {"url": {"type": "string", "description": "Where"}, "depth": {"type": "integer"}},
-        ["url"],
-    ),
-    (
-        {"parameters": {"mode": {"type": "str", "options": ["a", "b"], "default": "a"}, "note": "What to say"}},
-        {"mode": {"type": "string", "enum": ["a", "b"], "default": "a"}, "note": {"description": "What to say"}},
-        [],
-    ),
-    (
-        {"argument-hint": "<file> [--fix]"},
-        {"file": {"type": "string"}, "fix": {"type": "boolean", "default": False}},
-        ["file"],
-    ),
-]
+def test_an_argument_hint_is_a_contract_without_a_runner() -> None:
+    """1 % of 10,000 real frontmatters have one; other fields that declare parameters are in 0.2 %."""
+    documents = draft_contracts([], {"description": "Fixes", "argument-hint": "<file> [--fix]"})
 
-
-@pytest.mark.parametrize(("frontmatter", "properties", "required"), FRONTMATTER)
-def test_what_the_frontmatter_declares_is_read(
-    frontmatter: dict[str, Any], properties: dict[str, Any], required: list[str]
-) -> None:
-    """Lists, mappings and an argument hint, as they are found in the wild."""
-    schema = schema_from_frontmatter(frontmatter)
-
-    assert schema is not None
-    assert schema["properties"] == properties
-    assert schema.get("required", []) == required
-    assert list(draft_contracts([], frontmatter)) == ["contract.json"]
+    schema = documents["contract.json"]["input"]
+    assert schema["properties"] == {"file": {"type": "string"}, "fix": {"type": "boolean", "default": False}}
+    assert schema["required"] == ["file"]
 
 
 def test_nothing_comes_of_nothing() -> None:

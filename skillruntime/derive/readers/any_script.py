@@ -22,7 +22,7 @@ REST = "Further words of the command line, one item each, such as flags."
 
 _WORDS = {
     "sys.argv": r"(?:\bsys\.argv|\bargv)\b",
-    "process.argv": r"(?:\bprocess\.argv|\bDeno\.args|\bBun\.argv)\b",
+    "process.argv": r"(?:\bprocess\.argv|\bDeno\.args|\bBun\.argv)\b|\bargv\b[^;\n]{0,40}[\"'](?:node:)?process[\"']",
     "shell": r"\$(?:\{?[1-9@*#])",
     "other": r"(?:\bARGV\b|@ARGV\b|\$ARGV\b|\$argv\b|\bargv\b|\barg\[)",
 }
@@ -43,8 +43,12 @@ _COUNTED = re.compile(
 _ANY_COUNT = re.compile(
     r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#|IndexError|args\.length|len\(args\)"
 )
-_FLAG = re.compile(r"[\"'](--[a-z][\w-]*+)=?[\"']|^[ \t]*+(?:-\w\|)?(--[a-z][\w-]*+)(?:=\*)?\)", re.MULTILINE)
-_TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'|(?<=\s)#[^\n]*+|//[^\n]*+")
+_FLAG = re.compile(
+    r"[\"'](?:-\w, )?(--[a-z][\w-]*+)(?:=| [<\[][^\"'\n]{0,40})?[\"']"
+    r"|^[ \t]*+(?:-\w\|)?(--[a-z][\w-]*+)(?:=\*)?\)",
+    re.MULTILINE,
+)
+_TEXT = re.compile(r"\"(?:\\.|[^\"\\\n]){0,300}+\"|'(?:\\.|[^'\\\n]){0,300}+'|(?<=\s)#[^\n]*+|//[^\n]*+")
 _LITERAL = r"[\"']([A-Za-z][\w:.-]*+)[\"']"
 _LISTED = re.compile(rf"{_LITERAL}")
 _WORD = re.compile(r"[A-Za-z][\w:.-]*+")
@@ -99,7 +103,7 @@ def _places(text: str, kind: str, sliced: set[str]) -> dict[int, tuple[str, str]
             if not 1 <= number <= PLACES_LIMIT:
                 continue
             before = text[max(0, match.start() - 60) : match.start()].rpartition("\n")[2]
-            named = re.search(r"(\w++)(?::[ ]?\w++)?[ ]*=[ ]*[\"']?(?:\w++\(|sys\.|\$)?[\"']?$", before)
+            named = re.search(r"\b(\w++)(?::[ ]?\w++)?[ ]*=[ ]*[\"']?(?:\w++\(|sys\.|\$)?[\"']?$", before)
             if number not in found or (named and not found[number][1]):
                 found[number] = (match[0], named[1] if named else "")
     # ``const [command, ...rest] = process.argv.slice(2)``, ``[, , file] = process.argv``.
@@ -188,7 +192,8 @@ def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
         variable = places.get(number, ("", ""))[1].lower().strip("_")
         is_free = variable and variable not in {each.name for each in found}
         name = plain_name(variable) if is_free else f"argument_{number}"
-        found.append(Argument(name, required=number <= min(least, last)))
+        text = "" if is_free else f"Word {number}"
+        found.append(Argument(name, required=number <= min(least, last), description=text))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +19,6 @@ _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER":
 # The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
 _SWITCHES = ("store_true", "store_false", "store_const", "append_const", "count", "optional_boolean")
 _ACTIONS = (*_SWITCHES, "store", "append", "extend")
-# The descriptive parts of an argument: computed, they change nothing of what it takes.
-_DESCRIPTIVE = ("help", "metavar", "default", "dest")
 
 
 @dataclass(slots=True)
@@ -80,7 +77,7 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
     if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
     # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337).
-    if nargs in ("...", "A..."):
+    if nargs == "A...":
         return "it takes all words that are left"
     if isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES:
         return f"it is declared with {nargs} values"
@@ -141,7 +138,7 @@ def long_flag(argument: Argument) -> str:
     return next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else "")
 
 
-def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, nargs: Any) -> Read | Unread | None:
+def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, nargs: Any) -> Read | Unread:
     named, shown = asked.named, argument.shown
     value = read_type(named.get("type"))
     if named.get("choices") is not None:
@@ -150,7 +147,8 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
         if choices is None:
             parser.unread.append(Unread(shown, "its choices are computed", asked.line))
         elif not choices:
-            return _never_given(argument, named, asked.line)
+            # A word is never a number: without ``type=int`` none of them can be given.
+            return Unread(shown, "none of its choices can be given as text", asked.line)
         else:
             value = replace(value, schema=choices, unsure="")
     takes: Takes = "value"
@@ -160,12 +158,14 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
             takes = "optional" if argument.flags else "value"
         case "*" | "+":
             takes, least = "values", int(nargs == "+")
+        case "...":
+            takes = "rest"
         case int():
             takes, length, least = "values", nargs, nargs
     default = _default(parser, argument.name, named, None)
     # The destination holds a list, so its default must be one. What is given is added to that of a list that grows
     # (`_AppendAction`, line 1016), so it cannot be said by saying it again.
-    is_list = takes == "values"
+    is_list = takes in ("values", "rest")
     known = ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
     required = named.get("required") is True
     if not argument.flags:
@@ -195,16 +195,10 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
         least=least,
         repeat=action == "append",
         bare=bare,
-        has_hidden_default=default is not None and known is ABSENT,
+        # An empty default is as good as none: ``default=[]``.
+        has_hidden_default=known is ABSENT and default not in (None, False, "", []),
     )
     return Read(made, argument.name, action)
-
-
-def _never_given(argument: Argument, named: dict[str, Any], line: int) -> Unread | None:
-    """A word cannot be one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
-    if named.get("required") is True or not argument.flags:
-        return Unread(argument.shown, "it is required, and none of its choices can be given as text", line)
-    return None
 
 
 def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
@@ -240,15 +234,11 @@ def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
     plain = to_json(default)
     kind = value.schema.get("type")
     try:
-        match value.encode, kind, plain:
+        match kind, plain:
             # argparse converts a text default by the argument's type (`parse_known_args`, line 2135).
-            case "json", _, str():
-                return json.loads(plain)
-            case {"words": list(pairs)}, _, str():
-                return next((known for known, word in pairs if word.lower() == plain.lower()), ABSENT)
-            case _, "integer", str():
+            case "integer", str():
                 plain = int(plain)
-            case _, "number", str():
+            case "number", str():
                 plain = float(plain)
     except ValueError:
         return ABSENT

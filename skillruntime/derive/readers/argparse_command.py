@@ -122,7 +122,7 @@ def _in_reach(arguments: list[Argument], command: Command) -> list[Argument]:
     for argument in arguments:
         if not argument.flags:
             # `_match_arguments_partial` (line 2213) matches positionals as one greedy regular expression.
-            is_open = argument.takes == "values" and argument.length is None
+            is_open = argument.takes in ("values", "rest") and argument.length is None
             if open_list and (is_open or not argument.required):
                 if argument.required or argument.least:
                     command.unread.append(Unread(argument.name, f"it cannot be distinguished from {open_list}"))

@@ -15,6 +15,7 @@ from skillruntime.derive.readers.python_values import (
     UNKNOWN,
     Function,
     Scope,
+    Source,
     Symbol,
     dotted,
     evaluate,
@@ -32,6 +33,10 @@ ARGUMENTS_LIMIT = 1_000
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
+_ABOUT_PARSERS = frozenset(
+    {"ArgumentParser", "add_argument_group", "add_mutually_exclusive_group", "set_defaults", *_ADDERS, *_INSIDE}
+    | {"parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args"}
+)
 _HARMLESS = ("print", "isinstance", "len", "id", "argcomplete.autocomplete", "hasattr", "getattr", "type", "bool")
 
 
@@ -117,11 +122,11 @@ class _TooLongError(Exception):
     """The script has more statements than are read."""
 
 
-def find_parsers(tree: ast.Module) -> list[Parser]:
-    """Return the parsers that *tree* makes, without those that are parts of others, in their order."""
-    reader = _Reader()
+def find_parsers(source: Source) -> list[Parser]:
+    """Return the parsers that *source* makes, without those that are parts of others, in their order."""
+    reader = _Reader(source.functions_about(_ABOUT_PARSERS))
     try:
-        reader.statements(tree.body, _Names(Scope.of(tree, None)))
+        reader.statements(source.tree.body, _Names(source.scope))
         # What nothing here calls, an entry point or another module does.
         for function in reader.functions:
             if not function.was_read:
@@ -131,7 +136,7 @@ def find_parsers(tree: ast.Module) -> list[Parser]:
             each.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     found = [each for each in reader.parsers if not each.is_part]
-    for node in ast.walk(tree):
+    for node in source.nodes:
         is_adder = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS
         if isinstance(node, ast.Call) and is_adder and id(node) not in reader.placed:
             for each in found:
@@ -143,7 +148,8 @@ def find_parsers(tree: ast.Module) -> list[Parser]:
 class _Reader:
     """Reads the statements of a module, and of its functions where they are called."""
 
-    def __init__(self) -> None:
+    def __init__(self, about_parsers: set[Function]) -> None:
+        self.about_parsers = about_parsers
         self.parsers: list[Parser] = []
         self.functions: list[_Function] = []
         self.placed: set[int] = set()
@@ -195,9 +201,6 @@ class _Reader:
                     self.under_condition(handler.body, names)
             case ast.With(body=body):
                 self.statements(body, names)
-            case ast.Match(cases=cases):
-                for case in cases:
-                    self.under_condition(case.body, names)
             case ast.Assign(targets=targets, value=value):
                 self.assign(targets, value, names)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -276,8 +279,6 @@ class _Reader:
                 return self.call(node, names)
             case ast.Tuple(elts=parts):
                 return tuple(self.value(each, names) for each in parts)
-            case ast.Await(value=inner):
-                return self.value(inner, names)
             case ast.Lambda():
                 return None
         self.inside(node, names)
@@ -293,7 +294,7 @@ class _Reader:
         named = {each.arg: self.value(each.value, names) for each in node.keywords}
         function = names.find(dotted(node.func))
         if isinstance(function, _Function):
-            return self.function(function, *_parameters(function, node, names, given, named))
+            return self.function(function, _parameters(function, given, named))
         for each in [*given, *named.values()]:
             for part in each if isinstance(each, tuple) else [each]:
                 name = dotted(node.func) or "a function that cannot be read"
@@ -301,13 +302,16 @@ class _Reader:
                     part.parser.report(f"{name} may add some", node.lineno)
         return None
 
-    def function(self, function: _Function, objects: dict[str, Any], known: dict[str, Any] | None = None) -> Any:
+    def function(self, function: _Function, objects: dict[str, Any]) -> Any:
         """Read *function*, whose parameters are these; it is read again only for other parsers."""
         has_parser = any(isinstance(each, _Handle) for each in objects.values())
         if function in self.reading or (function.was_read and not has_parser):
             return function.returned
+        # Most functions of a script only do its work.
+        if not has_parser and function.node not in self.about_parsers:
+            return None
         function.was_read = True
-        scope = function.scope.again(known or {})
+        scope = function.scope.again({})
         self.reading.append(function)
         returns = self.returns
         self.statements(function.node.body, _Names(scope, objects, function.names, function=function))
@@ -378,18 +382,11 @@ class _Reader:
         return _Handle(parser)
 
 
-def _parameters(
-    function: _Function, call: ast.Call, outer: _Names, given: list[Any], named: dict[str | None, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parsers and the constants that the parameters of *function* have where it is called."""
+def _parameters(function: _Function, given: list[Any], named: dict[str | None, Any]) -> dict[str, Any]:
+    """Return the parsers that the parameters of *function* have where it is called; its constants are not followed."""
     arguments = function.node.args
-    parameters = [each.arg for each in [*arguments.posonlyargs, *arguments.args] if each.arg not in ("self", "cls")]
-    defaults = zip(parameters[::-1], arguments.defaults[::-1], strict=False)
-    known = {name: evaluate(default, function.scope) for name, default in defaults}
-    known |= {name: evaluate(each, outer.scope) for name, each in zip(parameters, call.args, strict=False)}
-    known |= {each.arg: evaluate(each.value, outer.scope) for each in call.keywords if each.arg}
-    objects = dict(zip(parameters, given, strict=False))
-    return objects | {name: each for name, each in named.items() if name}, known
+    names = [each.arg for each in [*arguments.posonlyargs, *arguments.args] if each.arg not in ("self", "cls")]
+    return dict(zip(names, given, strict=False)) | {name: each for name, each in named.items() if name}
 
 
 def _evaluated(node: ast.Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:

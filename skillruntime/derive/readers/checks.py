@@ -14,11 +14,12 @@ from typing import Any
 from skillruntime.derive.command import Command, Unread
 from skillruntime.derive.command_line import ABSENT
 
-__all__ = ["ANYTHING", "GIVEN", "MACHINE", "UNDECIDED", "Test", "least_call", "names_in", "refuse"]
+__all__ = ["ANYTHING", "MACHINE", "Test", "least_call", "names_in", "refuse"]
 
 Test = tuple[Any, ...]
 """``("given", name)``, ``("compare", operator, operand, operand)``, ``("not", test)``, ``("and", tests)``,
-``("or", tests)`` or ``("unknown", names)``; an operand is ``("name", name)`` or ``("value", value)``."""
+``("or", tests)``, ``("unknown", names)`` or ``("checked", test)``, of a test that ends the script where it fails; an
+operand is ``("name", name)`` or ``("value", value)``."""
 
 ANYTHING: Test = ("unknown", frozenset())
 MACHINE: Test = ("unknown", frozenset({"/"}))
@@ -59,6 +60,19 @@ def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
     return values
 
 
+def _alternatives(command: Command) -> list[dict[str, Any]]:
+    """Return the ways to give one argument of each group of which one must be given, and no other of the group."""
+    found: list[dict[str, Any]] = [{}]
+    required = {number for number, needs_one in command.exclusive.items() if needs_one}
+    groups = [[each.name for each in command.arguments if each.group == number] for number in required]
+    for names in [*groups, *command.one_of][:4]:
+        named = [each for each in command.arguments if each.name in names]
+        nothing = {each.name: False if each.takes == "nothing" else None for each in named}
+        ways = [{**nothing, each.name: True if each.takes == "nothing" else GIVEN} for each in named]
+        found = [{**one, **way} for one in found for way in ways][:40]
+    return found
+
+
 def refuse(
     command: Command,
     tests: list[Test],
@@ -78,7 +92,9 @@ def _refuse(
 ) -> None:
     # A test of something else, where an argument only decides whether it is reached, is about the script's work.
     values = {**outer, **least_call(command, filled)}
-    if not names_in(tests[-1]) - {"/"} or any(_holds(test, values) is False for test in tests):
+    if not names_in(tests[-1]) - {"/"}:
+        return
+    if all(any(_holds(test, values | one) is False for test in tests) for one in _alternatives(command)):
         return
     demanded = _demanded(command, tests, values)
     free = {each.name for each in command.arguments if not each.required and not each.has_hidden_default} - filled
@@ -99,7 +115,8 @@ def _demanded(command: Command, tests: list[Test], values: Mapping[str, Any]) ->
     found: set[str] = set()
     for test in tests:
         # What holds of arguments that every call has asks for nothing more.
-        if _holds(test, values) is True and names_in(test) <= required:
+        # Neither does what an earlier check has made sure of.
+        if test[0] == "checked" or (_holds(test, values) is True and names_in(test) <= required):
             continue
         missing = _missing(test, True)
         if not missing:
@@ -138,7 +155,7 @@ def names_in(test: Test) -> set[str]:
             return {name}
         case ("unknown", names):
             return set(names)
-        case ("not", inner):
+        case ("not" | "checked", inner):
             return names_in(inner)
         case ("and" | "or", tests):
             return set().union(*map(names_in, tests))
@@ -164,6 +181,8 @@ def _missing(test: Test, holds: bool) -> set[str] | None:
 
 def _holds(test: Test, values: Mapping[str, Any]) -> bool | None:
     match test:
+        case ("checked", inner):
+            return _holds(inner, values)
         case ("given", name):
             value = values.get(name, UNDECIDED)
             return None if value is UNDECIDED else bool(value)

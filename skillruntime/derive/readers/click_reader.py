@@ -1,4 +1,4 @@
-"""What click's decorators declare, read as a command: the rules of ``option`` and ``argument``, one by one."""
+"""The commands of click and typer, declared by decorators: the rules of ``option`` and ``argument``, one by one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from skillruntime.derive.readers.python_values import (
     UNKNOWN,
     Called,
     Enumeration,
+    Function,
     Member,
     Scope,
     Symbol,
+    all_nodes,
     dotted,
     evaluate,
     items_of,
     own_nodes,
 )
+from skillruntime.derive.readers.typer_signatures import WORDS, typer_parameters
 from skillruntime.derive.readers.value_types import (
     DATE_TIME,
     INTEGER,
@@ -34,22 +37,26 @@ from skillruntime.derive.readers.value_types import (
 )
 from skillruntime.derive.text_fields import first_paragraph, flattened, plain_name
 
-__all__ = ["calls_at_top", "command_word", "fitting_default", "read_click", "split_flags"]
+__all__ = ["read_click"]
 
-_WORDS = ValueType({"type": "boolean"}, {"words": [[True, "true"], [False, "false"]]})
+DEPTH_LIMIT = 20
+"""How deep groups are in groups."""
+
 _TYPES = {
     "click.INT": INTEGER,
     "click.FLOAT": NUMBER,
     "click.STRING": TEXT,
     "click.UNPROCESSED": TEXT,
-    "click.BOOL": _WORDS,
+    "click.BOOL": WORDS,
     "click.UUID": ValueType({"type": "string", "format": "uuid"}),
     "click.Path": PATH,
     "click.File": PATH,
     # click's BOOL takes words, not a switch: ``--cache true`` (click.types.BoolParamType).
-    "builtins.bool": _WORDS,
+    "builtins.bool": WORDS,
 }
+# Eager: they print and exit before anything else happens.
 _EAGER = ("version_option", "help_option")
+_TERMINAL = ("password_option", "confirmation_option")
 
 
 @dataclass(slots=True, eq=False)
@@ -59,108 +66,124 @@ class _Made:
     word: str
     named: dict[str, Any]
     is_group: bool
-    function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    function: Function | None = None
     parameters: list[Called] = field(default_factory=list)
     below: dict[str, _Made] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     is_below: bool = False
+    is_typer: bool = False
 
 
 def read_click(tree: ast.Module, scope: Scope) -> Reading | None:
-    """Return the command that is called, or else the one with most below it; None where click declares none."""
+    """Return the command that is called, or else the one with most below it; None where none is declared."""
     made = _find_commands(tree, scope)
-    called = [made[name] for each in calls_at_top(tree) if (name := dotted(each.func).removesuffix(".main")) in made]
+    calls = [each for each in own_nodes(tree) if isinstance(each, ast.Call)]
+    called = [made[name] for each in calls if (name := dotted(each.func).removesuffix(".main")) in made]
+    for each in calls:
+        function = evaluate(each.args[0], scope) if each.args else None
+        if isinstance(function, Function) and evaluate(each.func, scope) == Symbol("typer.run"):
+            called = [_of_signature(function, {}, scope)]
     tops = called or [each for each in made.values() if not each.is_below]
     if not tops:
         return None
     top = max(tops, key=lambda each: len(each.below))
-    return Reading(_to_command(top, first_paragraph(ast.get_docstring(tree)), 0), "click")
-
-
-def calls_at_top(tree: ast.Module) -> list[ast.Call]:
-    """Return the calls that the module makes itself, none of its functions."""
-    return [each for each in own_nodes(tree) if isinstance(each, ast.Call)]
+    return Reading(_to_command(top, first_paragraph(ast.get_docstring(tree)), 0), "typer" if top.is_typer else "click")
 
 
 def _find_commands(tree: ast.Module, scope: Scope) -> dict[str, _Made]:
-    """Return the commands by the names of their functions."""
+    """Return the commands and groups by their names."""
     found: dict[str, _Made] = {}
     for statement in tree.body:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if (made := _decorated(statement, scope, found)) is not None:
                     found[statement.name] = made
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
+            ):
                 known = evaluate(value, scope)
-                if isinstance(known, Called) and known.name == "click.Group":
-                    found[name] = _Made(str(known.named.get("name", "")), known.named, True)
+                if isinstance(known, Called) and known.name in ("click.Group", "typer.Typer"):
+                    is_typer = known.name == "typer.Typer"
+                    found[name] = _Made(str(known.named.get("name", "")), known.named, True, is_typer=is_typer)
     for each in own_nodes(tree):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "add_command":
-            _add_command(each, scope, found, is_certain=any(getattr(one, "value", None) is each for one in tree.body))
+        owner, _, what = dotted(each.func).rpartition(".") if isinstance(each, ast.Call) else ("", "", "")
+        if isinstance(each, ast.Call) and owner in found and what in ("add_command", "add_typer"):
+            is_certain = any(getattr(one, "value", None) is each for one in tree.body)
+            _add_below(each, scope, found, found[owner], is_certain=is_certain)
     return found
 
 
-def _add_command(node: ast.Call, scope: Scope, found: dict[str, _Made], *, is_certain: bool) -> None:
-    assert isinstance(node.func, ast.Attribute)
-    group = found.get(dotted(node.func.value))
-    if group is None:
-        return
+def _add_below(node: ast.Call, scope: Scope, found: dict[str, _Made], group: _Made, *, is_certain: bool) -> None:
     command = found.get(dotted(node.args[0])) if node.args else None
-    given = node.args[1:] + [each.value for each in node.keywords if each.arg == "name"]
-    word = evaluate(given[0], scope) if given else command.word if command else UNKNOWN
-    if command is None or not isinstance(word, str) or not is_certain:
+    named = {str(each.arg): evaluate(each.value, scope) for each in node.keywords}
+    word = evaluate(node.args[1], scope) if len(node.args) > 1 else named.get("name", command.word if command else "")
+    if command is None or not isinstance(word, str) or not word or not is_certain:
         group.unread.append(Unread("a command", "it is computed", node.lineno))
         return
     group.below[word], command.is_below = command, True
+    command.named = {**command.named, **named}
 
 
-def _decorated(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, found: dict[str, _Made]) -> _Made | None:
+def _decorated(node: Function, scope: Scope, found: dict[str, _Made]) -> _Made | None:
     made: _Made | None = None
     parameters: list[Called] = []
     unread: list[Unread] = []
     for decorator in node.decorator_list:
-        call = (
-            decorator if isinstance(decorator, ast.Call) else ast.copy_location(ast.Call(decorator, [], []), decorator)
-        )
+        plain = ast.copy_location(ast.Call(decorator, [], []), decorator)
+        call = decorator if isinstance(decorator, ast.Call) else plain
         owner, _, what = dotted(call.func).rpartition(".")
         known = evaluate(call, scope)
         name = known.name if isinstance(known, Called) else ""
-        if owner in found and what in ("command", "group"):
-            arguments = [evaluate(each, scope) for each in call.args]
-            named = {str(each.arg): evaluate(each.value, scope) for each in call.keywords}
-            made = _Made(command_word(node.name, arguments, named), named, what == "group", is_below=True)
-            found[owner].below[made.word] = made
-            if UNKNOWN in [*arguments, named.get("name")]:
-                found[owner].unread.append(Unread("a command", "its name is computed", node.lineno))
+        if owner in found and what in ("command", "group", "callback"):
+            made = _below(found[owner], what, node, call, scope)
         elif isinstance(known, Called) and name in ("click.command", "click.group"):
-            word = command_word(node.name, known.arguments, known.named)
-            made = _Made(word, known.named, name == "click.group")
-        elif isinstance(known, Called) and name.rpartition(".")[2] in ("option", "argument", *_OWN):
+            word = _command_word(node.name, known.arguments, known.named)
+            made = _Made(word, known.named, name == "click.group", node)
+        elif isinstance(known, Called) and name.rpartition(".")[2] in ("option", "argument", *_EAGER, *_TERMINAL):
             parameters.append(known)
         elif _may_add(call, name, scope):
             unread.append(Unread("an option", f"{ast.unparse(call.func)} may add some", node.lineno))
+    if made is not None and not made.is_typer:
+        made.parameters = parameters
     if made is not None:
-        made.function, made.parameters = node, parameters
         made.unread += unread
         if "cls" in made.named:
-            made.unread.append(
-                Unread("commands" if made.is_group else "arguments", "its class is its own", node.lineno)
-            )
+            made.unread.append(Unread("arguments", "its class is its own", node.lineno, is_needed=made.is_group))
     return made
 
 
-_OWN = (*_EAGER, "password_option", "confirmation_option")
+def _below(group: _Made, what: str, node: Function, call: ast.Call, scope: Scope) -> _Made | None:
+    """Hang what the decorator of a group makes of a function below it."""
+    arguments = [evaluate(each, scope) for each in call.args]
+    named = {str(each.arg): evaluate(each.value, scope) for each in call.keywords}
+    if what == "callback":
+        group.function, group.named = node, {**group.named, **named}
+        group.parameters = typer_parameters(node, scope, group.unread)
+        return None
+    made = _of_signature(node, named, scope) if group.is_typer else _Made("", named, what == "group", node)
+    made.word, made.is_below = _command_word(node.name, arguments, named), True
+    group.below[made.word] = made
+    if UNKNOWN in [*arguments, named.get("name")]:
+        group.unread.append(Unread("a command", "its name is computed", node.lineno))
+    return made
+
+
+def _of_signature(function: Function, named: dict[str, Any], scope: Scope) -> _Made:
+    made = _Made(function.name, named, False, function, is_typer=True)
+    made.parameters = typer_parameters(function, scope, made.unread)
+    return made
 
 
 def _may_add(call: ast.Call, name: str, scope: Scope) -> bool:
     """Whether a decorator may add parameters: one of the script that names none does not, nor does Python's own."""
     function = evaluate(call.func, scope)
     if isinstance(function, ast.FunctionDef):
-        return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in ast.walk(function))
+        return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in all_nodes(function))
     return bool(name) and name.partition(".")[0] not in ("click", "typer", "builtins", *sys.stdlib_module_names)
 
 
-def command_word(function: str, arguments: list[Any], named: dict[str, Any]) -> str:
+def _command_word(function: str, arguments: list[Any], named: dict[str, Any]) -> str:
     """Return the word that chooses a command: the one that is given, or the function's name."""
     given = arguments[0] if arguments else named.get("name")
     if isinstance(given, str):
@@ -173,12 +196,12 @@ def command_word(function: str, arguments: list[Any], named: dict[str, Any]) -> 
 
 
 def _to_command(made: _Made, description: str, depth: int) -> Command:
-    documented = ast.get_docstring(made.function) if made.function is not None else None
-    # The help option's text is ``help``, else the docstring (click.decorators.command), up to a form feed.
-    help_text = next(
-        (each for each in (made.named.get("help"), made.named.get("short_help")) if isinstance(each, str)), documented
-    )
-    command = Command("click", first_paragraph((help_text or "").split("\f")[0].replace("\b", "")) or description)
+    # A typer application with one command and no callback is that command (typer.main.get_command).
+    if made.is_typer and made.is_group and depth == 0 and len(made.below) == 1 and made.function is None:
+        only = next(iter(made.below.values()))
+        if not only.is_group:
+            return _to_command(only, first_paragraph(made.named.get("help")) or description, 1)
+    command = Command("click", first_paragraph(_help_text(made)) or description)
     command.unread += made.unread
     plain = _read_parameters(made, command)
     if made.function is not None and not made.is_group:
@@ -187,12 +210,19 @@ def _to_command(made: _Made, description: str, depth: int) -> Command:
     if made.is_group:
         command.chooser = "command"
         command.chooser_required = made.named.get("invoke_without_command") is not True or _refuses_alone(made)
-        for word, below in made.below.items() if depth < 20 else ():
+        for word, below in made.below.items() if depth < DEPTH_LIMIT else ():
             command.commands[word] = _to_command(below, "", depth + 1)
         if not command.commands:
             command.chooser = ""
             command.unread.append(Unread("commands", "none of them can be read", is_needed=True))
     return command
+
+
+def _help_text(made: _Made) -> str:
+    documented = ast.get_docstring(made.function) if made.function is not None else None
+    # The help option's text is ``help``, else the docstring (click.decorators.command), up to a form feed.
+    stated = [each for each in (made.named.get("help"), made.named.get("short_help")) if isinstance(each, str)]
+    return [*stated, documented or ""][0].split("\f")[0].replace("\b", "")
 
 
 def _read_parameters(made: _Made, command: Command) -> set[str]:
@@ -213,7 +243,7 @@ def _read_parameters(made: _Made, command: Command) -> set[str]:
 
 def _refuses_alone(made: _Made) -> bool:
     """Whether a group refuses a call without a command: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
-    nodes = ast.walk(made.function) if made.function is not None else ()
+    nodes = all_nodes(made.function) if made.function is not None else ()
     tests = [each.test for each in nodes if isinstance(each, ast.If) and refuses(each.body)]
     return any("invoked_subcommand" in ast.unparse(each) for each in tests)
 
@@ -226,12 +256,8 @@ def _add(command: Command, found: Argument) -> None:
     command.arguments.append(replace(found, name=name))
 
 
-def split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:
-    """Return the name, the flags, and the flag that says no, of click's declarations.
-
-    >>> split_flags(["--shout/--no-shout", "-s"])
-    ('shout', ('--shout', '-s'), '--no-shout')
-    """
+def _split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:
+    """Return the name, the flags, and the flag that says no: ``["--shout/--no-shout", "-s"]``."""
     flags: list[str] = []
     off: str | None = None
     name = ""
@@ -239,15 +265,13 @@ def split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | No
         if each.isidentifier():
             name = each
             continue
-        # ``--shout/--no-shout``; flags that start with a slash are separated by a semicolon (click's documentation,
-        # "Boolean Flags").
-        yes, _, no = (part.strip() for part in each.partition(";" if each.startswith("/") else "/"))
+        yes, _, no = (part.strip() for part in each.partition("/"))
         flags += [yes] if yes else []
         off = no or off
     if not name and flags:
         # click.core.Option._parse_decls: the flag with the longest prefix names the parameter.
-        longest = max(flags, key=lambda flag: len(flag) - len(flag.lstrip("-/+")))
-        name = longest.lstrip("-/+").replace("-", "_").lower()
+        longest = max(flags, key=lambda flag: len(flag) - len(flag.lstrip("-")))
+        name = longest.lstrip("-").replace("-", "_").lower()
     return name, tuple(flags), off
 
 
@@ -255,13 +279,10 @@ def _read_parameter(made: Called, command: Command) -> Argument | Unread | None:
     what, line = made.name.rpartition(".")[2], made.node.lineno
     declarations = [each for each in made.arguments if isinstance(each, str)]
     shown = declarations[0] if declarations else what
-    # Eager: they print and exit before anything else happens.
     if what in _EAGER:
         return None
-    if what == "confirmation_option":
-        return Argument("yes", ("--yes",), "nothing", required=True, description="Confirm the action")
-    if what == "password_option" or len(declarations) != len(made.arguments) or "**" in made.named or not declarations:
-        return Unread(shown, "it asks at a terminal" if what == "password_option" else "it is computed", line)
+    if what in _TERMINAL or len(declarations) != len(made.arguments) or "**" in made.named or not declarations:
+        return Unread(shown, "it asks at a terminal" if what in _TERMINAL else "it is computed", line, is_needed=True)
     # A class of its own may take any number of words; an eager callback usually prints and exits.
     if "cls" in made.named:
         return Unread(shown, "it is of a class of its own", line)
@@ -278,7 +299,7 @@ def _read_argument(made: Called, declared: str, command: Command) -> Argument | 
     nargs = named.get("nargs", 1)
     if not isinstance(nargs, int):
         return Unread(declared, "the number of its values is computed", made.node.lineno, is_needed=True)
-    default = fitting_default(named.get("default"), value, nargs != 1)
+    default = _fitting_default(named.get("default"), value, nargs != 1)
     # click.core.Argument: required unless it has a default or takes any number of words.
     required = named.get("required", "default" not in named and nargs >= 0) is True
     description = flattened(named.get("help"))
@@ -291,44 +312,35 @@ def _read_argument(made: Called, declared: str, command: Command) -> Argument | 
 
 def _read_option(made: Called, declarations: list[str], command: Command) -> Argument | Unread:
     named, line = made.named, made.node.lineno
-    name, flags, off = split_flags(declarations)
+    name, flags, off = _split_flags(declarations)
     if not flags:
         return Unread(declarations[0], "it has no flag", line)
     default, kind = named.get("default"), named.get("type")
     # ``prompt=True`` reads from the terminal, which a tool does not have.
-    asks = named.get("prompt", False) not in (None, False)
-    required = named.get("required") is True or asks
+    required = named.get("required") is True or named.get("prompt", False) not in (None, False)
     argument = Argument(name, flags, required=required, description=_help(named, default))
     if named.get("count") is True:
-        return replace(argument, takes="count", default=default if type(default) is int else 0)
+        return replace(argument, takes="count", default=default if type(default) is int else 0, required=False)
     is_flag = named.get("is_flag")
-    if is_flag is UNKNOWN or named.get("required") is UNKNOWN:
+    if UNKNOWN in (is_flag, named.get("required")):
         return Unread(flags[0], "whether it takes a value is computed", line)
-    # click.core.Option.__init__: a slash in the declaration, a flag value, or a boolean default makes a flag.
-    if is_flag is None and kind is None:
-        is_flag = "flag_value" in named or (isinstance(default, bool) and "multiple" not in named)
-    if is_flag or off is not None:
-        return _read_flag(argument, named, off, default)
-    value = _noted(command, flags[0], _read_click_type(kind, default))
-    nargs, multiple = named.get("nargs", 1), named.get("multiple", False)
-    if isinstance(kind, tuple):
-        # ``type=(str, int)``: JSON Schema could say it, the command line of a contract cannot.
-        return Unread(flags[0], "it takes values of several kinds", line)
-    if not isinstance(nargs, int) or not isinstance(multiple, bool):
-        return Unread(flags[0], "the number of its values is computed", line)
-    known = ABSENT if required else fitting_default(default, value, multiple or nargs != 1)
-    argument = replace(argument, value=value, default=known, repeat=multiple)
-    if nargs != 1:
-        return replace(argument, takes="values", length=nargs, least=nargs)
-    return replace(argument, takes="optional", bare=True) if "flag_value" in named else argument
-
-
-def _read_flag(argument: Argument, named: dict[str, Any], off: str | None, default: Any) -> Argument:
     # ``--upper`` with ``flag_value="upper"``: several flags set one parameter, and each is a switch here.
     if named.get("flag_value", True) is not True:
-        return replace(argument, name=argument.flags[0], takes="nothing", default=ABSENT)
-    known = default if isinstance(default, bool) and off else ABSENT
-    return replace(argument, takes="nothing", off_flag=off, default=known)
+        return replace(argument, name=flags[0], takes="nothing")
+    # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
+    if is_flag is None and kind is None:
+        is_flag = isinstance(default, bool) and "multiple" not in named
+    if is_flag or off is not None:
+        known = default if isinstance(default, bool) and off else ABSENT
+        return replace(argument, takes="nothing", off_flag=off, default=known)
+    value = _noted(command, flags[0], _read_click_type(kind, default))
+    nargs, multiple = named.get("nargs", 1), named.get("multiple", False)
+    # ``type=(str, int)``: JSON Schema could say it, the command line of a contract cannot.
+    if isinstance(kind, tuple) or not isinstance(nargs, int) or not isinstance(multiple, bool):
+        return Unread(flags[0], "the number or the kinds of its values cannot be read", line)
+    known = ABSENT if required else _fitting_default(default, value, multiple or nargs != 1)
+    argument = replace(argument, value=value, default=known, repeat=multiple)
+    return argument if nargs == 1 else replace(argument, takes="values", length=nargs, least=nargs)
 
 
 def _help(named: dict[str, Any], default: Any) -> str:
@@ -353,19 +365,20 @@ def _read_click_type(kind: Any, default: Any) -> ValueType:
     if kind is None:
         probe = default[0] if isinstance(default, list | tuple) and default else default
         # Without a type the default's type is the type (click.types.convert_type).
-        return {bool: _WORDS, int: INTEGER, float: NUMBER}.get(type(probe), TEXT)
+        return {bool: WORDS, int: INTEGER, float: NUMBER}.get(type(probe), TEXT)
     match kind:
+        case ValueType():
+            return kind
         case Symbol(name=name) | Called(name=name) if name in _TYPES:
             return _TYPES[name]
         case Called(name="click.Choice"):
             return _read_choice(kind)
         case Called(name="click.IntRange" | "click.FloatRange"):
             return _read_range(kind)
-        case Called(name="click.DateTime", arguments=given, named=named):
-            formats = items_of(given[0] if given else named.get("formats"))
-            if formats is UNKNOWN:
-                return DATE_TIME if not given and "formats" not in named else TEXT
-            return ValueType({"type": "string", "format": "date"}) if "%Y-%m-%d" in formats else TEXT
+        case Called(name="click.DateTime", arguments=[], named={}):
+            return DATE_TIME
+        case Called(name="click.DateTime"):
+            return TEXT
     return read_type(kind)
 
 
@@ -393,7 +406,7 @@ def _read_range(made: Called) -> ValueType:
     return ValueType(schema)
 
 
-def fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:
+def _fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:
     """The default as an argument; ABSENT where there is none, or where it cannot be said."""
     plain = ABSENT if default is None or default is UNKNOWN else to_json(default)
     if plain is ABSENT or is_many != isinstance(plain, list):

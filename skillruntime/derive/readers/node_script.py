@@ -1,113 +1,146 @@
-"""Node scripts that declare their options: ``util.parseArgs`` and commander, where they are literals."""
+"""Node scripts that declare their options as literals to ``util.parseArgs``."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread
+from skillruntime.derive.command import Argument, Command, Reading, Unread
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.checks import Test, refuse
-from skillruntime.derive.readers.javascript_text import JavaScript
-from skillruntime.derive.readers.python_values import UNKNOWN
-from skillruntime.derive.text_fields import flattened, plain_name
+from skillruntime.derive.text_fields import plain_name
 
 __all__ = ["read_node"]
 
+CHECKS_LIMIT = 200
+"""Conditions of a script that are looked at."""
+
+CONDITION_LIMIT = 400
+"""Characters of a condition and of what follows it."""
+
+_STRING = r"\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|`(?:[^`\\]++|\\.)*+`"
+# A text that is not closed ends with its line, or with the script.
+_ANY_STRING = r"\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?|`(?:[^`\\]++|\\.)*+`?"
+_COMMENT = re.compile(rf"({_ANY_STRING})|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
+_BRACKET = re.compile(rf"[()\[\]{{}}]|{_ANY_STRING}", re.DOTALL)
+_LITERAL = re.compile(rf"\s*(?:({_STRING})|(true|false|null|undefined|\d++))\s*(?=[,)\]}}]|\Z)", re.DOTALL)
+_PARSE_ARGS = re.compile(r"(?<![\w.])(?:util\.)?parseArgs\(")
+_ENTRY = re.compile(r"[\s,]*[\"']?([\w-]++)[\"']?\s*:\s*\{([^{}]*+)\}")
 _REFUSES = re.compile(r"process\.exit\((?!0?\))|process\.exitCode=[1-9]|\bthrow|\b(?:usage|die|fail|error|help)\(")
-_PLACE = re.compile(r"!(?:\w+\.)?positionals\[(\d)\]|!?(?:\w+\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?")
-_FLAG = re.compile(r"(?:(-\w)[ ,|]++)?(--[\w-]++)(?:[ =]([<\[])([^<>\[\]]++)[>\]])?")
-_PLAIN = ("option", "requiredOption", "argument", "arguments", "description", "command")
-_OPEN = (
-    "addOption",
-    "addArgument",
-    "addCommand",
-    "executableDir",
-    "allowUnknownOption",
-    "allowExcessArguments",
-    "passThroughOptions",
+_PLACE = re.compile(
+    r"!(?:\w++\.)?positionals\[(\d)\]|(?<!\w)!?(?:\w++\.)?positionals\.length(?:(?:<|!==?)([1-9])|===?0)?"
 )
 
 
 def read_node(text: str) -> Reading | None:
     """Return what the Node script *text* declares; None where it declares nothing that is known."""
-    if "parseArgs" not in text and "commander" not in text:
+    if "parseArgs" not in text:
         return None
-    code = JavaScript.of(text)
-    modules = {each.text for each in code.tokens if each.kind == "text"}
-    if modules & {"util", "node:util"}:
-        for index in range(len(code.tokens)):
-            # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
-            if code.at(index) == "parseArgs" and code.at(index + 1) == "(":
-                return None if code.at(index - 1) == "function" else _read_parse_args(code, index + 1)
-    return _read_commander(code) if "commander" in modules else None
+    code = _COMMENT.sub(lambda match: match[1] or "", text)
+    # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
+    match = _PARSE_ARGS.search(code) if re.search(r"[\"'](?:node:)?util[\"']", code) else None
+    if match is None or re.search(r"\bfunction parseArgs\b", code):
+        return None
+    return _read_parse_args(code, match)
 
 
-def _read_parse_args(code: JavaScript, index: int) -> Reading:
+def _inside(code: str, start: int, limit: int | None = None) -> str:
+    """Return what is in the brackets that open at *start*; all that follows where they are not closed."""
+    depth = 0
+    end = len(code) if limit is None else min(start + limit, len(code))
+    for match in _BRACKET.finditer(code, start, end):
+        depth += (match[0] in "([{") - (match[0] in ")]}")
+        if depth == 0:
+            return code[start + 1 : match.start()]
+    return code[start + 1 : end]
+
+
+def _literal(code: str) -> Any:
+    """Return the literal that *code* starts with; ABSENT where it starts with something else."""
+    match = _LITERAL.match(code)
+    if match is None or (match[1] and match[1][0] == "`" and "${" in match[1]):
+        return ABSENT
+    if match[1] is None:
+        return {"true": True, "false": False}.get(match[2])
+    return re.sub(r"\\(.)", lambda each: {"n": "\n", "t": "\t"}.get(each[1], each[1]), match[1][1:-1])
+
+
+def _read_parse_args(code: str, match: re.Match[str]) -> Reading:
     """``util.parseArgs({options, allowPositionals})``: every option is declared, positionals are only allowed."""
     command = Command("parseArgs")
-    given = code.arguments(index)
-    config = given[0] if given and isinstance(given[0], dict) else {}
-    options = config.get("options", {} if given and isinstance(given[0], dict) else UNKNOWN)
-    if not isinstance(options, dict):
+    config = _inside(code, match.end() - 1)
+    options = _options(code, config)
+    if options is None:
         command.unread.append(Unread("options", "they are computed", is_needed=True))
         return Reading(command, "parseArgs", "medium")
-    for name, option in options.items():
-        if not isinstance(option, dict) or option.get("type") not in ("string", "boolean"):
-            command.unread.append(Unread(f"--{name}", "its declaration is computed"))
-        elif name not in ("help", "version"):
-            command.arguments.append(_declared_option(name, option))
+    index = 0
+    while entry := _ENTRY.match(options, index):
+        index = entry.end()
+        argument = _declared_option(entry[1], entry[2])
+        if argument is None:
+            command.unread.append(Unread(f"--{entry[1]}", "its declaration is computed"))
+        elif entry[1] not in ("help", "version"):
+            command.arguments.append(argument)
+    if options[index:].strip(" \t\r\n,"):
+        command.unread.append(Unread("options", "some are computed"))
     # Node refuses positionals by default where ``strict`` is (util.parseArgs).
-    if config.get("allowPositionals") is not None or config.get("strict") is False:
+    if re.search(r"\ballowPositionals\b(?!\s*:\s*false)|\bstrict\s*:\s*false", config):
         command.arguments.append(Argument("positionals", (), "values"))
-    holder = _holder(code, index)
+    before = code[max(0, match.start() - CONDITION_LIMIT) : match.start()]
     # ``const { values: { input } } = parseArgs(...)``: tests of it would be tests of any variable.
-    if holder == "{":
+    if re.search(r"\bvalues\s*:\s*\{[^{}]*\}[^;{}]*\}\s*=\s*$", before):
         command.unread.append(Unread("arguments", "its values are taken apart"))
-    _read_checks(code, command, re.escape(holder))
+    is_values = code.startswith(".values", match.end() + len(config) + 1)
+    holder = re.search(r"(\w+)\s*=\s*$" if is_values else r"\bvalues\s*:\s*(\w+)[^=;]*=\s*$", before)
+    _read_checks(code, command, holder[1] if holder else "values")
     return Reading(command, "parseArgs", "medium")
 
 
-def _holder(code: JavaScript, index: int) -> str:
-    """Return the name that holds the values: ``args = parseArgs(...).values``, ``{ values: args } = ...``."""
-    end = code.closing.get(index, index)
-    if code.shown(end + 1, end + 3) == ".values" and code.at(index - 2) == "=":
-        return code.at(index - 3)
-    for place in range(max(index - 60, 0), index):
-        if code.at(place) == "values" and code.at(place + 1) == ":":
-            return code.at(place + 2)
-    return "values"
+def _options(code: str, config: str) -> str | None:
+    """Return the inside of the options' object, wherever it is written; None where it is not a literal."""
+    named = re.search(r"\boptions\b\s*(?::\s*(\w+|\{))?", config)
+    if named is None:
+        return "" if config.strip().startswith("{") else None
+    if named[1] == "{":
+        return _inside(config, named.end() - 1)
+    stated = re.search(rf"\b(?:const|let|var)\s+{named[1] or 'options'}\s*=\s*\{{", code)
+    return _inside(code, stated.end() - 1) if stated else None
 
 
-def _declared_option(name: str, option: dict[str, Any]) -> Argument:
-    flags = (f"--{name}", *([f"-{option['short']}"] if isinstance(option.get("short"), str) else []))
-    default = option.get("default", ABSENT)
-    if option["type"] == "boolean":
-        return Argument(plain_name(name), flags, "nothing", has_hidden_default=default not in (ABSENT, False))
-    many = option.get("multiple") is True
-    known = default if isinstance(default, list if many else str) else ABSENT
-    hidden = default is not ABSENT and known is ABSENT
+def _declared_option(name: str, stated: str) -> Argument | None:
+    kind = re.search(r"\btype\s*:\s*[\"'](string|boolean)[\"']", stated)
+    if kind is None:
+        return None
+    short = re.search(r"\bshort\s*:\s*[\"'](\w)[\"']", stated)
+    flags = (f"--{name}", *([f"-{short[1]}"] if short else []))
+    usual = re.search(r"\bdefault\s*:", stated)
+    default = _literal(stated[usual.end() :]) if usual else None
+    if kind[1] == "boolean":
+        return Argument(plain_name(name), flags, "nothing", has_hidden_default=default not in (None, False))
+    many = re.search(r"\bmultiple\s*:\s*true", stated) is not None
+    known = default if isinstance(default, str) and not many else ABSENT
+    hidden = usual is not None and known is ABSENT
     return Argument(plain_name(name), flags, repeat=many, default=known, has_hidden_default=hidden)
 
 
-def _read_checks(code: JavaScript, command: Command, holder: str) -> None:
+def _read_checks(code: str, command: Command, holder: str) -> None:
     """Require what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
     names = {each.flags[0].lstrip("-"): each.name for each in command.arguments if each.flags}
     reference = re.compile(rf"(?:\w+\.)?{holder}(?:\.(\w++)|\[\"([\w-]++)\"\])(?:\?\.length)?")
-    for index in range(len(code.tokens)):
-        if code.at(index) != "if" or index + 1 not in code.closing:
-            continue
-        end = code.closing[index + 1]
+    for match in islice(re.finditer(r"\bif\s*\(", code), CHECKS_LIMIT):
+        condition = _inside(code, match.end() - 1, CONDITION_LIMIT)
+        following = code[match.end() + len(condition) + 1 :][:CONDITION_LIMIT].lstrip()
         # The body is a block, or a statement.
-        last = code.closing.get(end + 1, 0) if code.at(end + 1) == "{" else end + 12
-        if not _REFUSES.search(code.shown(end + 1, min(last + 1, end + 200))):
+        body = _inside(following, 0) if following.startswith("{") else following.partition(";")[0].partition("\n")[0]
+        if not _REFUSES.search(re.sub(r"\s", "", body)):
             continue
-        shown = code.shown(index + 2, end)
-        for least in [int(match[1] or match[2] or 0) + (match[1] is not None) for match in _PLACE.finditer(shown)]:
-            for number, each in enumerate(command.arguments):
-                if not each.flags:
-                    command.arguments[number] = replace(each, required=True, least=max(least, each.least, 1))
+        shown = re.sub(r"\s", "", condition).replace("'", '"')
+        for least in [int(each[1] or each[2] or 0) + (each[1] is not None) for each in _PLACE.finditer(shown)]:
+            for number, argument in enumerate(command.arguments):
+                if not argument.flags:
+                    command.arguments[number] = replace(argument, required=True, least=max(least, argument.least, 1))
         tests = [_to_test(_PLACE.sub("false", part), reference, names) for part in shown.split("||")]
         refuse(command, [("or", tests)], shown, filled=set(), outer={})
 
@@ -130,100 +163,3 @@ def _to_test(shown: str, reference: re.Pattern[str], names: dict[str, str]) -> T
         value = right[1:-1] if right.startswith('"') else None
         test = ("compare", "!=" if how.startswith("!") else "==", ("name", name), ("value", value))
     return ("not", test) if shown.startswith("!") else test
-
-
-def _read_commander(code: JavaScript) -> Reading:
-    """Commander's ``.option``, ``.requiredOption``, ``.argument`` and ``.command``, of the program and its commands."""
-    program = Command("commander")
-    # What the call that ends at a token gives, and what names hold.
-    by_call: dict[int, Command] = {}
-    by_name: dict[str, Command] = {"program": program}
-    for index in range(len(code.tokens)):
-        if code.at(index) == "new" and code.at(index + 1) == "Command" and code.at(index - 1) == "=":
-            by_name[code.at(index - 2)] = program
-        if code.at(index) != "." or code.at(index + 2) != "(" or index + 2 not in code.closing:
-            continue
-        start = index - 1
-        receiver = by_call.get(start, by_name.get(code.at(start)))
-        # ``new Command().name(...)``.
-        if receiver is None and start in code.opening and code.at(code.opening[start] - 1) == "Command":
-            receiver = program
-        if receiver is None:
-            continue
-        name = code.at(index + 1)
-        made = _called(program, receiver, name, code.arguments(index + 2))
-        by_call[code.closing[index + 2]] = made
-        # ``const add = program.command("add").option(...)``.
-        while start in code.opening and code.at(code.opening[start] - 2) == ".":
-            start = code.opening[start] - 3
-        if code.at(start - 1) == "=" and made is not program:
-            by_name[code.at(start - 2)] = made
-    _read_checks(code, program, r"(?:program\.opts\(\)|options|opts)")
-    return Reading(program, "commander", "medium")
-
-
-def _called(program: Command, receiver: Command, name: str, given: list[Any]) -> Command:
-    """Record a method of commander on *receiver*, and return the command that it gives."""
-    first = given[0] if given else UNKNOWN
-    if name in _OPEN:
-        program.unread.append(Unread("arguments", f"the call of {name}() is not read", is_needed=name == "addCommand"))
-    elif name not in _PLAIN:
-        return receiver
-    elif not isinstance(first, str) or not first.strip():
-        if name != "description":
-            receiver.unread.append(Unread("arguments", f"what {name}() is given is computed", is_needed=True))
-    elif name == "command":
-        word, *places = first.split()
-        made = Command("commander", arguments=[_place(each, []) for each in places])
-        receiver.chooser = "command"
-        receiver.commands[word] = made
-        # A command with a description here is a program of its own.
-        if len(given) > 1 and not isinstance(given[1], dict):
-            program.unread.append(Unread(word, "the command is another program", is_needed=True))
-        elif len(given) > 1 and given[1].get("isDefault") is not None:
-            receiver.chooser_required = False
-        return made
-    elif name == "description":
-        receiver.description = flattened(first)
-    elif name in ("argument", "arguments"):
-        places = [first] if name == "argument" else first.split()
-        receiver.arguments += [_place(each, given) for each in places]
-    elif (argument := _option(first, given, required=name == "requiredOption")) is None:
-        receiver.unread.append(Unread(first[:60], "its declaration is not plain"))
-    elif argument.name not in ("help", "version"):
-        receiver.arguments.append(argument)
-    return receiver
-
-
-def _place(declared: str, given: list[Any]) -> Argument:
-    required = not declared.startswith("[")
-    many = "..." in declared
-    default = given[2] if len(given) > 2 and isinstance(given[2], str) and not many else ABSENT
-    return Argument(
-        plain_name(declared.strip("<>[].")),
-        takes="values" if many else "value",
-        required=required and default is ABSENT,
-        default=ABSENT if required else default,
-        description=flattened(given[1]) if len(given) > 1 else "",
-        least=int(required),
-    )
-
-
-def _option(declared: str, given: list[Any], *, required: bool) -> Argument | None:
-    match = _FLAG.fullmatch(declared.strip())
-    # A third argument that is a function converts the value, and may refuse it.
-    if match is None or (required and len(given) > 2 and given[2] is UNKNOWN):
-        return None
-    flags = tuple(flag for flag in (match[2], match[1]) if flag)
-    text = flattened(given[1]) if len(given) > 1 else ""
-    default = given[2] if len(given) > 2 else ABSENT
-    argument = Argument(plain_name(match[2]), flags, description=text, has_hidden_default=default is not ABSENT)
-    if match[3] is None:
-        return replace(argument, takes="nothing")
-    if "..." in match[4]:
-        return replace(argument, value=TEXT, required=required, repeat=True)
-    known = default if isinstance(default, str) and not required else ABSENT
-    bare = match[3] == "["
-    # With a default it is never missing, so it is not required.
-    required = required and default is ABSENT
-    return replace(argument, takes="optional" if bare else "value", required=required, default=known, bare=bare)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, least_call, names_in, refuse
-from skillruntime.derive.readers.python_values import Function, dotted, own_nodes
+from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
 
 __all__ = ["Check", "apply_checks", "checks_of_arguments", "checks_of_function", "refuses"]
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
 """Conditions around a check; behind more of them nothing is decided."""
+
+LONG = 20
+"""Characters, or items: a check that there are no more of them refuses no minimal call."""
 
 _ERRORS = (
     *("UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage", "MissingParameter", "ClickException"),
@@ -38,8 +41,6 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.GtE: ">=",
     ast.In: "in",
 }
-_Given = Callable[[ast.AST], str | None]
-"""The argument whose value an expression is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,10 @@ class _Names:
 
     holders: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
+    doubtful: dict[str, str] = field(default_factory=dict)
+    """Names that hold an argument's value, or something else."""
+    problems: set[str] = field(default_factory=set)
+    """Names of what a function of the script gave for all that was parsed: ``problems = validate(args)``."""
 
     def given(self, node: ast.AST) -> str | None:
         """Return the argument whose value *node* is."""
@@ -114,13 +119,17 @@ class _Walk:
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of an ``if`` and its ``else``; *before* is extended by what holds behind it."""
         yield from self.calls(statement.test, before)
-        test = _to_test(statement.test, self.names.given)
+        test = _to_test(statement.test, self.names)
+        if isinstance(statement.test, ast.Name) and statement.test.id in self.names.problems:
+            test = ("unknown", frozenset({"arguments"}))
         for condition, body in ((test, statement.body), (("not", test), statement.orelse)):
             if body and refuses(body, self.functions):
                 yield Check([*before, condition], statement.test, self.inside[-1])
             elif body:
                 yield from self.body(body, [*before, condition])
-        if _leaves(statement.body, self.functions):
+        if refuses(statement.body, self.functions):
+            before.append(("checked", ("not", test)))
+        elif _leaves(statement.body):
             before.append(("not", test))
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
@@ -129,13 +138,15 @@ class _Walk:
         name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
         if any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
             self.names.holders.add(name)
+        elif any(dotted(each.func) in self.functions and _given_all(each, self.names) for each in calls):
+            self.names.problems.add(name)
         elif isinstance(target, ast.Attribute) and (own := self.names.given(target)):
             self.filled.add(own)
         elif (own := self.names.given(value)) is not None:
             self.names.values[name] = own
         # ``query = args.query``, and something else later: it may be either.
         elif name in self.names.values:
-            self.filled.add(self.names.values[name])
+            self.names.doubtful[name] = self.names.values.pop(name)
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
@@ -162,12 +173,14 @@ class _Walk:
             self.inside.pop()
 
 
-def checks_of_arguments(tree: ast.Module) -> tuple[list[Check], set[str]]:
+def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
     """Return the checks of what ``parse_args`` gave, and the names of arguments that the script itself assigns."""
-    functions = {each.name: each for each in ast.walk(tree) if isinstance(each, Function)}
-    parsing = {name for name, each in functions.items() if any(map(_is_parse, own_nodes(each)))}
+    methods = {id(each) for node in source.nodes if isinstance(node, ast.ClassDef) for each in node.body}
+    # ``open(path)`` does not call a method of that name.
+    functions = {f"self.{each.name}" if id(each) in methods else each.name: each for each in source.mentioned}
+    parsing = {name for name, each in functions.items() if not source.mentioned[each].isdisjoint(_PARSES)}
     walk = _Walk(functions, _Names(), parsing=parsing)
-    found = list(walk.body(tree.body, []))
+    found = list(walk.body(source.tree.body, []))
     # A function that only a table, a class or another module calls: when is not known.
     for name, function in functions.items():
         held = {each.arg for each in function.args.args if each.arg in ("args", "options", "opts", "ns")}
@@ -252,38 +265,50 @@ def _returns_error(last: ast.Return, before: int, called: list[str]) -> bool:
     return type(status) is int and status != 0
 
 
-def _leaves(body: list[ast.stmt], functions: Mapping[str, Function]) -> bool:
+def _leaves(body: list[ast.stmt]) -> bool:
     last = body[-1]
     call = last.value if isinstance(last, ast.Expr) else None
     if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _EXITS:
         return True
-    return isinstance(last, ast.Return | ast.Raise | ast.Continue) or refuses(body, functions)
+    return isinstance(last, ast.Return | ast.Raise | ast.Continue)
 
 
-def _to_test(node: ast.expr, given: _Given) -> Test:
-    if (name := given(node)) is not None:
+def _given_all(call: ast.Call, names: _Names) -> bool:
+    return any(dotted(each) in names.holders for each in call.args)
+
+
+def _to_test(node: ast.expr, names: _Names) -> Test:
+    if (name := names.given(node)) is not None:
         return ("given", name)
     match node:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return ("not", _to_test(inner, given))
+            return ("not", _to_test(inner, names))
         case ast.BoolOp(op=op, values=values):
-            return ("and" if isinstance(op, ast.And) else "or", [_to_test(each, given) for each in values])
+            return ("and" if isinstance(op, ast.And) else "or", [_to_test(each, names) for each in values])
         case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.List(elts=values) | ast.Tuple(elts=values)]):
-            return ("and" if name == "all" else "or", [_to_test(each, given) for each in values])
+            return ("and" if name == "all" else "or", [_to_test(each, names) for each in values])
+        # ``len(args.prompt) > 1500``: a value that is no longer than needed passes.
+        case ast.Compare(
+            left=ast.Call(func=ast.Name(id="len")),
+            ops=[ast.Gt() | ast.GtE()],
+            comparators=[ast.Constant(value=int(most))],
+        ) if most >= LONG:
+            return MACHINE
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             how = _OPERATORS.get(type(op), "in")
-            one, other = _operand(left, given), _operand(right, given)
+            one, other = _operand(left, names), _operand(right, names)
             if one is not None and other is not None:
                 test: Test = ("compare", how, one, other)
                 return ("not", test) if isinstance(op, ast.NotIn) else test
-    nodes = list(ast.walk(node))
+    nodes = all_nodes(node)
     if any(getattr(each, "attr", getattr(each, "id", "")) in _MACHINE for each in nodes):
         return MACHINE
-    return ("unknown", frozenset(name for each in nodes if (name := given(each))))
+    used = {names.given(each) or names.doubtful.get(dotted(each), "") for each in nodes}
+    return ("unknown", frozenset(used - {""}))
 
 
-def _operand(node: ast.expr, given: _Given) -> Test | None:
-    if (name := given(node)) is not None:
+def _operand(node: ast.expr, names: _Names) -> Test | None:
+    if (name := names.given(node)) is not None:
         return ("name", name)
     try:
         return ("value", ast.literal_eval(node))

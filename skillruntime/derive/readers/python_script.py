@@ -13,8 +13,7 @@ from skillruntime.derive.readers.argparse_command import read_parser
 from skillruntime.derive.readers.argparse_parsers import find_parsers
 from skillruntime.derive.readers.click_reader import read_click
 from skillruntime.derive.readers.python_checks import apply_checks, checks_of_arguments
-from skillruntime.derive.readers.python_values import Function, Scope, dotted, own_nodes
-from skillruntime.derive.readers.typer_reader import read_typer
+from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
 from skillruntime.derive.text_fields import first_paragraph
 
 __all__ = ["read_python"]
@@ -31,30 +30,29 @@ def read_python(text: str) -> Reading | None:
     tree = _parse(text)
     if tree is None or _only_raises(tree):
         return None
-    modules = _imports(tree)
+    source = Source.of(tree)
+    modules = _imports(source)
     tops = {each.partition(".")[0] for each in modules.values()}
-    scope = Scope.of(tree, None)
-    reading = _read_argparse(tree, text) if "argparse" in tops else None
-    if reading is None and "typer" in tops:
-        reading = read_typer(tree, scope)
+    reading = _read_argparse(source) if "argparse" in tops else None
     if reading is None and tops & {"click", "typer"}:
-        reading = read_click(tree, scope)
+        reading = read_click(tree, source.scope)
     if reading is None:
-        reading = _read_undeclared(tree, text, modules)
+        reading = _read_undeclared(source, text, modules)
         if reading is not None:
             reading.command.description = first_paragraph(ast.get_docstring(tree))
     return reading
 
 
-def _read_undeclared(tree: ast.Module, text: str, modules: dict[str, str]) -> Reading | None:
-    nodes = list(own_nodes(tree))
-    calls = {dotted(each.func) for each in nodes if isinstance(each, ast.Call)}
-    is_program = "__main__" in text or any(isinstance(each, Function) and each.name in calls for each in tree.body)
+def _read_undeclared(source: Source, text: str, modules: dict[str, str]) -> Reading | None:
+    top = own_nodes(source.tree)
+    calls = {dotted(each.func) for each in top if isinstance(each, ast.Call)}
+    functions = {each.name for each in source.tree.body if isinstance(each, Function | ast.ClassDef)}
+    is_program = "__main__" in text or not functions.isdisjoint(calls)
     # A module that only defines things uses the words in functions that others call.
-    uses_words = any(isinstance(each, ast.Attribute) and each.attr == "argv" for each in nodes)
+    uses_words = any(isinstance(each, ast.Attribute) and each.attr == "argv" for each in top)
     if uses_words or (is_program and re.search(r"\bargv\b", text)):
         return read_any(text, "sys.argv")
-    library = next((each for each in _LIBRARIES if each in modules.values()), _other_program(tree, modules))
+    library = next((each for each in _LIBRARIES if each in modules.values()), _other_program(source, modules))
     if is_program and (library or "parse_args(" in text):
         return read_any(text, "sys.argv", f"{library or 'another module'} may read the command line")
     # What is typed, or sent on stdin, is not on the command line.
@@ -72,10 +70,10 @@ def _parse(text: str) -> ast.Module | None:
             return None
 
 
-def _imports(tree: ast.Module) -> dict[str, str]:
+def _imports(source: Source) -> dict[str, str]:
     """Return the module that each imported name is, or is of."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             found |= {each.asname or each.name.partition(".")[0]: each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -89,7 +87,7 @@ def _only_raises(tree: ast.Module) -> bool:
     if not guards:
         return False
     last = guards[0].body[-1]
-    calls = [each for one in guards[0].body for each in ast.walk(one) if isinstance(each, ast.Call)]
+    calls = [each for one in guards[0].body for each in all_nodes(one) if isinstance(each, ast.Call)]
     is_exit = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and dotted(last.value.func) == "sys.exit"
     status = last.value.args[:1] if is_exit else []  # type: ignore[attr-defined]  # is_exit says so
     fails = isinstance(last, ast.Raise) or any(getattr(each, "value", None) not in (0, None) for each in status)
@@ -98,9 +96,9 @@ def _only_raises(tree: ast.Module) -> bool:
     return fails and all(dotted(each.func) in quiet for each in calls)
 
 
-def _other_program(tree: ast.Module, modules: dict[str, str]) -> str:
+def _other_program(source: Source, modules: dict[str, str]) -> str:
     """Return the call of another module's program, which may read ``sys.argv``: ``main()``, ``unittest.main()``."""
-    for node in ast.walk(tree):
+    for node in source.nodes:
         name = dotted(node.func) if isinstance(node, ast.Call) else ""
         module = modules.get(name.partition(".")[0], "").partition(".")[0]
         # Of the standard library only these run a program with the words of this one; ``main(["-q"])`` has its own.
@@ -115,8 +113,8 @@ def _other_program(tree: ast.Module, modules: dict[str, str]) -> str:
     return ""
 
 
-def _read_argparse(tree: ast.Module, text: str) -> Reading | None:
-    parsers = find_parsers(tree)
+def _read_argparse(source: Source) -> Reading | None:
+    parsers = find_parsers(source)
     parsing = [each for each in parsers if each.parses] or parsers
     if not parsing:
         return None
@@ -125,19 +123,21 @@ def _read_argparse(tree: ast.Module, text: str) -> Reading | None:
         parser.report("what its parser is passed to may add some", 0, is_needed=True)
     if len(parsing) > 1:
         parser.report("several parsers read the command line", 0, is_needed=True)
-    command = read_parser(parser, description=first_paragraph(ast.get_docstring(tree)))
-    if "argv" in text:
-        command.unread += _words_beside(tree)
-    checks, filled = checks_of_arguments(tree)
+    command = read_parser(parser, description=first_paragraph(ast.get_docstring(source.tree)))
+    flags = {flag for each in [command, *command.all_commands()] for one in each.arguments for flag in one.flags}
+    command.unread += _words_beside(source, flags | {"-h", "--help", "--version", "-V"})
+    checks, filled = checks_of_arguments(source)
     apply_checks(command, checks, filled)
     return Reading(command, "argparse")
 
 
-def _words_beside(tree: ast.Module) -> list[Unread]:
-    """Return the use of ``sys.argv`` beside the parser: words that choose other work before it runs."""
+def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
+    """Return the use of ``sys.argv`` beside the parser of *flags*: words that choose other work before it runs."""
+    used = [each for each in source.nodes if isinstance(each, ast.Attribute) and dotted(each) == "sys.argv"]
+    if not used:
+        return []
     harmless: set[int] = set()
-    nodes = list(ast.walk(tree))
-    for node in nodes:
+    for node in source.nodes:
         match node:
             # ``if len(sys.argv) == 1: parser.print_help()``, ``" ".join(sys.argv)`` for a log.
             case ast.Call(func=ast.Name(id="len") | ast.Attribute(attr="join" | "info" | "debug"), args=given):
@@ -147,11 +147,14 @@ def _words_beside(tree: ast.Module) -> list[Unread]:
                 value=words, slice=ast.Constant(value=0) | ast.Slice(lower=ast.Constant(value=1), upper=None)
             ):
                 harmless.add(id(words))
-            case ast.Compare(left=ast.Constant(value="-h" | "--help" | "--version" | "-V"), comparators=[words]):
+            case ast.Compare(left=ast.Constant(value=str(flag)), comparators=[words]) if flag in flags:
+                harmless.add(id(words))
+            # ``main(sys.argv)``, and words for another script that is run from here.
+            case ast.Call(func=ast.Name(id="main"), args=[words]):
+                harmless.add(id(words))
+            case ast.Assign(targets=[ast.Attribute() as words], value=value) if "sys.argv" not in ast.unparse(value):
                 harmless.add(id(words))
     reason = "the script uses sys.argv beside its parser"
-    needs_word = any(isinstance(each, ast.Slice) and ast.unparse(each) == "2:" for each in nodes)
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and dotted(node) == "sys.argv" and id(node) not in harmless:
-            return [Unread("arguments", reason, node.lineno, is_needed=needs_word)]
-    return []
+    needs_word = any(isinstance(each, ast.Slice) and ast.unparse(each) == "2:" for each in source.nodes)
+    beside = [each for each in used if id(each) not in harmless]
+    return [Unread("arguments", reason, each.lineno, is_needed=needs_word) for each in beside[:1]]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = [
-    *("UNKNOWN", "Called", "Enumeration", "Function", "Member", "Scope", "Symbol"),
-    *("dotted", "evaluate", "is_constant", "items_of", "own_nodes"),
+    *("UNKNOWN", "Called", "Enumeration", "Function", "Member", "Scope", "Source", "Symbol"),
+    *("all_nodes", "dotted", "evaluate", "is_constant", "items_of", "own_nodes"),
 ]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -67,6 +67,51 @@ class Enumeration:
     members: tuple[Member, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed script, and what its readers need of it, which is collected once."""
+
+    tree: ast.Module
+    nodes: list[ast.AST]
+    scope: Scope
+    mentioned: Mapping[Function, frozenset[str]]
+    """The names and attributes in each function, those in functions that are defined in it left out."""
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> Source:
+        """Return *tree* with its nodes."""
+        nodes = [tree, *_nodes(tree, ())]
+        functions = [each for each in nodes if isinstance(each, Function)]
+        return cls(tree, nodes, Scope.of_module(tree, nodes), {each: _mentioned(each) for each in functions})
+
+    def functions_about(self, words: frozenset[str]) -> set[Function]:
+        """Return the functions that mention one of *words*, or a function that does."""
+        found: set[Function] = set()
+        pending = [*words]
+        by_name: dict[str, list[Function]] = {}
+        for function, names in self.mentioned.items():
+            for name in names:
+                by_name.setdefault(name, []).append(function)
+        while pending:
+            for function in by_name.pop(pending.pop(), ()):
+                if function not in found:
+                    found.add(function)
+                    pending.append(function.name)
+        return found
+
+
+def _mentioned(function: Function) -> frozenset[str]:
+    found: set[str] = set()
+    for each in own_nodes(function):
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.Attribute):
+            found.add(each.attr)
+        elif isinstance(each, Function):
+            found.add(each.name)
+    return frozenset(found)
+
+
 @dataclass(slots=True)
 class Scope:
     """The names of a module, a function, a class or a loop: what is assigned to each, or a value that is known."""
@@ -83,10 +128,15 @@ class Scope:
     """Names of what the module may change where it is: a list that grows is not the list that was written down."""
 
     @classmethod
-    def of(cls, node: ast.AST, parent: Scope | None) -> Scope:
-        """Return the scope of *node*."""
-        known = {"__doc__": ast.get_docstring(node, clean=False)} if isinstance(node, ast.Module) else {}
-        return cls(parent, known, node)
+    def of_module(cls, tree: ast.Module, nodes: list[ast.AST]) -> Scope:
+        """Return the scope of *tree*, which has these *nodes*."""
+        changed = {name for each in nodes for name in _changed(each)}
+        return cls(None, {"__doc__": ast.get_docstring(tree, clean=False)}, tree, changed=changed)
+
+    @classmethod
+    def of(cls, node: ast.AST, parent: Scope) -> Scope:
+        """Return the scope of *node*, a function or class."""
+        return cls(parent, node=node, changed=parent.changed)
 
     def again(self, known: dict[str, Any]) -> Scope:
         """Return the same scope with other values: what was found out for one call may not hold for another."""
@@ -97,11 +147,6 @@ class Scope:
         if self.node is not None:
             for each in own_nodes(self.node):
                 self._note(each)
-            if self.parent is None:
-                self.changed = {name for each in ast.walk(self.node) for name in _changed(each)}
-            else:
-                self.parent._look()
-                self.changed = self.parent.changed
             self.node = None
 
     def _note(self, node: ast.AST) -> None:
@@ -166,14 +211,45 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes below *root*, functions and classes in it without what is inside them, in the source's order."""
-    pending = list(ast.iter_child_nodes(root))[::-1]
+def own_nodes(root: ast.AST) -> list[ast.AST]:
+    """Return the nodes below *root*, functions and classes in it without what is inside them, in the source's order."""
+    return _nodes(root, Function | ast.ClassDef | ast.Lambda)
+
+
+def all_nodes(root: ast.AST) -> list[ast.AST]:
+    """Return *root* and the nodes below it, in the source's order, operators left out."""
+    return [root, *_nodes(root, ())]
+
+
+def _nodes(root: ast.AST, closed: Any) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    pending = [root]
     while pending:
         node = pending.pop()
-        yield node
-        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            pending += list(ast.iter_child_nodes(node))[::-1]
+        found.append(node)
+        if isinstance(node, closed) and node is not root:
+            continue
+        for name in _PARTS[type(node)]:
+            part = getattr(node, name, None)
+            if isinstance(part, list):
+                # ``{**more}`` has no key.
+                pending += [each for each in part[::-1] if each is not None]
+            elif part is not None:
+                pending.append(part)
+    return found[1:]
+
+
+# The fields of each kind of node that hold nodes, the last first.
+_NO_NODES = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "level", "module", "asname", "type_comment", "tag"}
+    | {"conversion", "simple", "is_async", "type_ignores", "rest", "kwd_attrs"}
+)
+_PARTS: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: tuple(name for name in reversed(kind._fields) if name not in _NO_NODES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+_PARTS |= {ast.Constant: (), ast.Global: (), ast.Nonlocal: ()}
 
 
 def dotted(node: ast.AST | None) -> str:
@@ -286,6 +362,9 @@ def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
         and isinstance(left, str | list | tuple | int | float)
     ):
         return left + right
+    # ``"--ext-%s" % name``.
+    if isinstance(node.op, ast.Mod) and isinstance(left, str) and isinstance(right, str | int):
+        return left.replace("%s", str(right)) if left.count("%") == left.count("%s") == 1 else UNKNOWN
     # ``10 * 1024``.
     if isinstance(node.op, ast.Mult) and isinstance(left, int | float) and isinstance(right, int | float):
         return left * right if abs(left) < 1e15 and abs(right) < 1e15 else UNKNOWN
@@ -295,16 +374,6 @@ def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
 def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
     value = evaluate(node.operand, scope, depth)
     return -value if isinstance(node.op, ast.USub) and isinstance(value, int | float) else UNKNOWN
-
-
-def _subscript(node: ast.Subscript, scope: Scope, depth: int) -> Any:
-    value, key = evaluate(node.value, scope, depth), evaluate(node.slice, scope, depth)
-    try:
-        if isinstance(value, dict) and isinstance(key, str | int):
-            return value[key]
-        return value[key] if isinstance(value, list | tuple) and isinstance(key, int) else UNKNOWN
-    except (KeyError, IndexError, TypeError):
-        return UNKNOWN
 
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: Scope, depth: int) -> Any:
@@ -320,8 +389,9 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
     arguments = [evaluate(each, scope, depth) for each in node.args]
     if isinstance(node.func, ast.Attribute):
         owner = evaluate(node.func.value, scope, depth)
-        if isinstance(owner, dict | str):
-            return _method(owner, node.func.attr, arguments)
+        if isinstance(owner, dict):
+            listed = {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}
+            return listed.get(node.func.attr, UNKNOWN)
     name = dotted(node.func)
     if name in _LISTING and len(arguments) == 1:
         listed = items_of(arguments[0])
@@ -334,22 +404,7 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
     if not isinstance(function, Symbol):
         return UNKNOWN
     named = {each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords}
-    if function.name == "builtins.dict" and not arguments and "**" not in named:
-        return named
     return Called(function.name, arguments, named, node)
-
-
-def _method(owner: dict[Any, Any] | str, method: str, arguments: list[Any]) -> Any:
-    if isinstance(owner, dict):
-        return {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}.get(method, UNKNOWN)
-    match method, arguments:
-        case "split", [] | [str()]:
-            return owner.split(*arguments) if arguments != [""] else UNKNOWN
-        case "join", [list() as parts] if all(isinstance(each, str) for each in parts):
-            return owner.join(parts)
-        case "lower" | "upper" | "strip", []:
-            return getattr(owner, method)()
-    return UNKNOWN
 
 
 _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
@@ -364,7 +419,6 @@ _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
     ast.JoinedStr: _joined,
     ast.BinOp: _binary,
     ast.UnaryOp: _negative,
-    ast.Subscript: _subscript,
     **dict.fromkeys((ast.ListComp, ast.GeneratorExp, ast.SetComp), _comprehension),
     ast.Call: _call,
 }

@@ -19,8 +19,8 @@ _REFERENCE = re.compile(r"[\"']?x?\$(?:\{(\w+|#)(?::?[-=+][^}$]{0,80})?\}|(\w+|#
 _USED = re.compile(r"\$\{?[#!]?(\w+)")
 _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NUMBER = re.compile(r"\(\(\s*\$?\{?#\}?\s*(==|!=|<=|>=|<|>)\s*(\d)\s*\)\)")
-_WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"|'[^']*+'|[^\s\"']++")
-_USAGE = re.compile(r"die|fail|abort|error_exit|fatal|\w*(?:usage|help)\w*", re.IGNORECASE)
+_WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"?|'[^']*+'?|[^\s\"']++")
+_USAGE = re.compile(r"die|fail|abort|error_exit|fatal|\w{0,40}(?:usage|help)\w{0,40}", re.IGNORECASE)
 _OPERATORS = {
     "-lt": "<",
     "-le": "<=",
@@ -83,9 +83,13 @@ class ShellChecks:
         for condition, body in zip(statement.parts[::2], statement.parts[1::2], strict=False):
             test = self._test(condition[-1]) if condition else _TRUE
             self._body(body, [*before, *left, test], condition)
-            if self._refuses(body) or (body and body[-1].name in ("exit", "return", "exec")):
+            if self._refuses(body):
+                before.append(("checked", ("not", test)))
+            elif body and body[-1].name in ("exit", "return", "exec"):
                 before.append(("not", test))
             left.append(("not", test))
+            if len(before) + len(left) > CONDITIONS_LIMIT:
+                before[:], left = [ANYTHING], []
         if len(statement.parts) % 2:
             self._body(statement.parts[-1], [*before, *left], statement.parts[0])
 
@@ -197,9 +201,7 @@ class ShellChecks:
                 return ("file", names[1])
             case [_, operator, number] if names[0] == "#" and operator in _OPERATORS and number.strip("\"'").isdigit():
                 return self._count(_OPERATORS[operator], number.strip("\"'"))
-            case [_, "=" | "==" | "!=" as operator, literal] if names[0] and not re.search(
-                r"\$|[*?\[](?!.*[\"']$)", literal
-            ):
+            case [_, "=" | "==" | "!=" as operator, literal] if names[0] and _is_literal(literal):
                 test = self._equal(names[0], literal.strip("\"'"))
                 return ("not", test) if operator == "!=" else test
         return self._used(" ".join(words))
@@ -229,6 +231,11 @@ class ShellChecks:
             refuse(command, plain, shown, filled=filled, outer=counts)
 
 
+def _is_literal(word: str) -> bool:
+    # In quotes a star is a star.
+    return "$" not in word and (word[-1:] in ("'", '"') or re.search(r"[*?\[]", word) is None)
+
+
 def _resolved(test: Test, held: Mapping[str, str], names: list[str], holds: bool) -> Test:
     """Return *test* in terms of the arguments *names*."""
     match test:
@@ -241,6 +248,8 @@ def _resolved(test: Test, held: Mapping[str, str], names: list[str], holds: bool
             return ("unknown", frozenset(held[each] for each in used if each in held) | (used & {"/"}))
         case ("not", inner):
             return ("not", _resolved(inner, held, names, not holds))
+        case ("checked", inner):
+            return ("checked", _resolved(inner, held, names, holds))
         case ("and" | "or" as kind, tests):
             return (kind, [_resolved(each, held, names, holds) for each in tests])
         case ("compare", how, one, other):

@@ -26,7 +26,7 @@ _ALL = re.compile(r"\$(?:\{[@*][^}]{0,400}\}|[@*])")
 _VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?::?-[^}$]{0,80})?\}|(\w+))\"?")
 _LITERAL = re.compile(r"(['\"]?)([^$`\\'\"()]++)\1")
 _SET = re.compile(r"(?:^|[\s;])(\w+)\+?=")
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'[^']*+'", re.DOTALL)
+_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"?|'[^']*+'?", re.DOTALL)
 _TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
 _ONLY_ASKS = re.compile(r"-[zn] \"?\$\{?2|\$#|\$\{?2[^}\n]{0,9}\}?\"? ==? \"?'?-")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
@@ -246,7 +246,7 @@ def _read_flag(patterns: list[str], body: list[Statement], source: str, words: _
 def _take_word(source: str, words: _Words) -> None:
     """Read the arm that takes the words that are not flags."""
     number = len(words.places) + 1
-    if many := re.search(r"(\w+)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source):
+    if many := re.search(r"\b(\w++)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source):
         words.take_rest(many[1], number)
     elif one := re.fullmatch(r"\s*(\w+)=\"?\$\{?\w+\}?\"?[\s;]*(?:shift[\s;]*)?", source):
         words.places[number] = _Place(one[1].lower().strip("_"), is_optional=True)
@@ -334,19 +334,23 @@ def _add_places(words: _Words, checks: ShellChecks, text: str) -> None:
     in_loop = command.parser == "words" and bool(command.arguments)
     if sorted(places) != list(range(1, len(places) + 1)) or (in_loop and len(places) > 1) or any(is_last[:-1]):
         raise NotPlainError
-    usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
-    named = [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
-    names = named if len(named) == len(places) else [places[number].name for number in sorted(places)]
+    names = _place_names(places, text)
     taken = {each.name for each in command.arguments}
     needed = _needed_places(words, checks)
     for number, place in sorted(places.items()):
-        name = names[number - 1] if names[number - 1] and names[number - 1] not in taken else f"argument_{number}"
+        own = names[number - 1] if names[number - 1] not in taken else ""
+        name = own or f"argument_{number}"
         taken.add(name)
-        command.arguments.append(
-            _to_argument(name, place, number <= needed, max(checks.least - number + 1, 0), in_loop)
-        )
+        argument = _to_argument(name, place, number <= needed, max(checks.least - number + 1, 0), in_loop)
+        command.arguments.append(argument if own else replace(argument, description=f"Word {number}"))
         words.held = {variable: name if held == f"#{number}" else held for variable, held in words.held.items()}
         words.held[str(number)] = name
+
+
+def _place_names(places: dict[int, _Place], text: str) -> list[str]:
+    usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
+    named = [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    return named if len(named) == len(places) else [places[number].name for number in sorted(places)]
 
 
 def _to_argument(name: str, place: _Place, required: bool, least: int, in_loop: bool) -> Argument:

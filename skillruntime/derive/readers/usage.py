@@ -23,10 +23,11 @@ LINE_LIMIT = 2_000
 
 _WORD = re.compile(r"\[[^\[\]]*+\]|<[^<>]*+>(?:\.\.\.)?|\S++")
 _CALLED = re.compile(
-    r"(?:\$ )?(?:(?:uv run|npx|python3?|bash|sh|node|ruby|perl|deno run) )*+(?:\./)?([\w./~-]*\w)(?= |$)(.*)"
+    r"(?:\$ )?(?:(?:uv run|npx|python3?(?: -m)?|bash|sh|node|ruby|perl|deno run) )*+(?:\./)?"
+    r"([\w./~-]*+)(?<=\w)(?= |$)(.*)"
 )
 _USAGE = re.compile(r"\busage\b[ \t]*:", re.IGNORECASE)
-_COMMENT = re.compile(r"[ \t]*(?:#+|//+|/?\*+|--|;+|%)[ \t]*")
+_COMMENT_MARK = re.compile(r"[ \t]*+(?:#++|//++|/?\*++|--|;++|%)[ \t]*+")
 _PRINTS = re.compile(
     r"[ \t]*(?:>&2[ ]++)?(?:echo|printf|print|puts|console\.\w+|sys\.stderr\.write|die|warn|say|[\"'`+])"
 )
@@ -49,7 +50,9 @@ def usage_text(source: str, name: str = "", limit: int = 600) -> str:
     """
     for block in _blocks(source):
         lines = [" ".join(_PUT_IN.sub("…", _with_name(line, name or "script")).split()) for line in block]
-        text = "; ".join(line.rstrip(";") for line in lines if line)
+        # What is put in alone says nothing.
+        text = "; ".join(line.rstrip(";") for line in lines if line.strip("… "))
+        text = text.replace(":; ", ": ")
         # ``Usage:`` alone, or in front of something that is computed, says nothing.
         if len(text) > len("Usage: ") + 3:
             return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
@@ -63,7 +66,7 @@ def opening_text(source: str) -> str:
         if line.startswith("#!"):
             continue
         if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
-            plain = re.sub(r"^\s*(?:#+|//+|/?\*+/?|\"{3}|'{3})\s?|\s*\*/\s*$", "", line[:400])
+            plain = re.sub(r"^\s*+(?:#++|//++|/?\*++/?|\"{3}|'{3})\s?", "", line[:400]).rstrip().removesuffix("*/")
             found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
         # The first line of code ends the opening, as do the lines that explain the words.
         elif line.strip():
@@ -112,11 +115,14 @@ def _blocks(source: str) -> Iterator[list[str]]:
 def _block(lines: list[str], start: int) -> list[str]:
     first, before = lines[0][start:LINE_LIMIT], lines[0][:start]
     quotes = list(_QUOTED.finditer(before))
-    if _COMMENT.fullmatch(before):
-        following = [line for line in lines[1:] if _COMMENT.match(line)]
-        # The comment ends at the first line that is not one.
-        count = next((n for n, line in enumerate(lines[1:]) if not _COMMENT.match(line)), len(following))
-        return [first, *_until_blank([_COMMENT.sub("", line, count=1) for line in following[:count]])]
+    if _COMMENT_MARK.fullmatch(before):
+        following: list[str] = []
+        for line in lines[1:]:
+            # The comment ends at the first line that is not one.
+            if (mark := _COMMENT_MARK.match(line)) is None:
+                break
+            following.append(line[mark.end() :])
+        return [first, *_until_blank(following)]
     if quotes:
         quote = quotes[-1][0]
         text, closed, _ = first.partition(quote)
@@ -124,7 +130,9 @@ def _block(lines: list[str], start: int) -> list[str]:
             return [*_parts(text), *_printed(lines[1:])]
         return [first, *_until_quote(lines[1:], quote)]
     # In a docstring, a here-document or a text of several lines.
-    if before.strip() or _CODE.search(first):
+    # ``Command line usage:`` is a heading.
+    is_heading = re.fullmatch(r"[A-Za-z ]{0,30}", before.strip()) and not first.partition(":")[2].strip()
+    if (before.strip() and not is_heading) or _CODE.search(first):
         return []
     plain = [first, *_until_blank(lines[1:])]
     return [line for line in plain if not _CODE.search(line)] if not _QUOTED.match(first.strip()) else []

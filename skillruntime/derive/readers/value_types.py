@@ -7,7 +7,7 @@ from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.readers.python_values import Called, Enumeration, Function, Member, Symbol, dotted
+from skillruntime.derive.readers.python_values import Called, Enumeration, Function, Member, Symbol, all_nodes, dotted
 
 __all__ = ["DATE_TIME", "INTEGER", "NUMBER", "PATH", "fits", "read_type", "refuses_values", "to_json"]
 
@@ -62,13 +62,13 @@ def refuses_values(value: Any) -> bool:
     """Whether *value*, a converter or callback of the script, may refuse what it is given."""
     if not isinstance(value, Function):
         return False
-    calls = {dotted(each.func).rpartition(".")[2] for each in ast.walk(value) if isinstance(each, ast.Call)}
-    return bool(calls & {"int", "float", "strptime"}) or any(isinstance(each, ast.Raise) for each in ast.walk(value))
+    calls = {dotted(each.func).rpartition(".")[2] for each in all_nodes(value) if isinstance(each, ast.Call)}
+    return bool(calls & {"int", "float", "strptime"}) or any(isinstance(each, ast.Raise) for each in all_nodes(value))
 
 
 def _read_function(node: ast.FunctionDef) -> ValueType | None:
     """Read a function of one parameter by its shape; None where the shape is not known."""
-    nodes = list(ast.walk(node))
+    nodes = all_nodes(node)
     words = {each.value for each in nodes if isinstance(each, ast.Constant)}
     returned = {getattr(each.value, "value", None) for each in nodes if isinstance(each, ast.Return)}
     # ``str2bool``, as it is copied from script to script.
@@ -83,7 +83,7 @@ def _converted_once(node: ast.FunctionDef, nodes: list[ast.AST]) -> ValueType | 
     """``def positive(text): value = int(text); ...``: beside messages its text is only converted, once."""
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
-    aside = {id(inner) for each in quoted for inner in ast.walk(each)}
+    aside = {id(inner) for each in quoted for inner in all_nodes(each)}
     uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == name and id(each) not in aside]
     for each in nodes:
         if isinstance(each, ast.Call) and len(each.args) == 1 and uses == [each.args[0]]:
