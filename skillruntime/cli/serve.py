@@ -49,6 +49,9 @@ _OPTIONS = {
         _option("--new-key", "Print a new API key for CALLER, store its hash, and exit.", metavar="CALLER"),
         _flag("--public", "Serve everyone who reaches --host, without keys."),
     ],
+    "Files": [
+        _option("--workspace", "Where skills find and leave files; else a directory per session.", type=_DIRECTORY),
+    ],
     "Callers": [
         _option("--revoke-key", "Revoke all API keys of CALLER, on running servers too, and exit.", metavar="CALLER"),
         _flag("--operator", "With --new-key: may see, cancel and complete others' executions."),
@@ -137,7 +140,7 @@ def command(names: tuple[str, ...], directories: tuple[str, ...], trust: bool, *
         raise click.UsageError(f"--database {options.database!r} is not a URL such as postgresql://user@host/skills")
     # MCP needs neither the extra `serve` nor a place for executions: a call is over with its answer.
     if options.mcp:
-        _serve_mcp(names, directories, trust, (options.host, options.port) if options.http else None)
+        _serve_mcp(options, names, directories, trust)
         return
     from skillruntime.server import DatabaseAwayError, DatabaseInUseError
 
@@ -176,7 +179,7 @@ def _serve(options: SimpleNamespace, names: tuple[str, ...], directories: tuple[
     if options.log:
         _log_to_stderr()
     hosting = _hosting(options, names)
-    runtime = SkillRuntime(open_catalog(directories, trust=trust))
+    runtime = SkillRuntime(open_catalog(directories, trust=trust), workspace=options.workspace)
     anyio.run(lambda: host_skills(runtime, hosting, on_ready=_print_ready))
 
 
@@ -259,10 +262,8 @@ def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
     return limits
 
 
-def _serve_mcp(
-    names: tuple[str, ...], directories: tuple[str, ...], trust: bool, address: tuple[str, int] | None
-) -> None:
-    """Serve by MCP: at *address*, else on stdio until the client is gone, where stdout belongs to the protocol."""
+def _serve_mcp(options: SimpleNamespace, names: tuple[str, ...], directories: tuple[str, ...], trust: bool) -> None:
+    """Serve by MCP: over HTTP, or on stdio until the client is gone, where stdout belongs to the protocol."""
     import anyio
 
     catalog = open_catalog(directories, trust=trust)
@@ -272,10 +273,11 @@ def _serve_mcp(
     served = catalog.select(include=names) if names else catalog
     from skillruntime.adapters.mcp import serve_http, serve_stdio
 
-    if address is None:
-        anyio.run(serve_stdio, served)
+    if options.http:
+        serve = partial(serve_http, host=options.host, port=options.port, workspace=options.workspace)
+        anyio.run(serve, served)
     else:
-        anyio.run(partial(serve_http, served, host=address[0], port=address[1]))
+        anyio.run(partial(serve_stdio, workspace=options.workspace), served)
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:
