@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skillruntime.remote.descriptor import AuthConfig, AuthType
+from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = ["ApiKey", "Credentials", "CustomCredentials", "NoCredentials", "Shown"]
 
@@ -36,12 +37,16 @@ class ApiKey:
     key: str | Callable[[], str | Awaitable[str]] = field(repr=False)
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return the header; as a bearer token where the descriptor asks for OAuth."""
+        """Return the header.
+
+        Raises:
+            RemoteError: the skill asks for OAuth or custom credentials; a key that was meant for others is not sent.
+        """
+        if auth.type in (AuthType.OAUTH2, AuthType.CUSTOM):
+            message = f"The skill asks for {auth.type.value} credentials, so the API key was not sent"
+            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}))
         value = self.key() if callable(self.key) else self.key
         key = await value if inspect.isawaitable(value) else value
-        # RFC 6750, 2.1: a token goes there whatever header a descriptor names.
-        if auth.type is AuthType.OAUTH2:
-            return Shown({"authorization": f"Bearer {key}"})
         return Shown({auth.key_header.lower(): key})
 
 

@@ -18,9 +18,7 @@ from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.descriptor_form import read_fields, read_input, write_fields
 from skillruntime.remote.descriptor_parts import (
-    ABSENT,
     AccessPolicy,
     AuthConfig,
     AuthType,
@@ -36,6 +34,7 @@ from skillruntime.remote.descriptor_parts import (
     is_address,
 )
 from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA
+from skillruntime.remote.json_form import ABSENT, read, write
 
 __all__ = [
     "AccessPolicy",
@@ -109,11 +108,11 @@ class SkillDescriptor:
         faults = find_faults(document)
         if faults:
             raise InvalidSkillError(f"The descriptor is invalid: {faults[0]}", details={"faults": faults})
-        return cls(**read_fields(document))
+        return read(cls, document)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the descriptor as a JSON object; what has no value is left out."""
-        return write_fields(self)
+        return write(self)
 
     @property
     def line(self) -> str:
@@ -242,7 +241,7 @@ def _default_faults(document: Mapping[str, Any]) -> list[str]:
     found = []
     for index, item in enumerate(document["inputs"]):
         if item.get("default") is not None:
-            schema = read_input(item).to_schema()
+            schema = read(ParameterDefinition, item).to_schema()
             errors = Schema(schema, where=f"/inputs/{index}").violations(item["default"])
             found += [
                 f"the default is invalid: {error.message} - at /inputs/{index}/default" for error in explain(errors)

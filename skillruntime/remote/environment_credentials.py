@@ -14,7 +14,7 @@ from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.credentials import ApiKey, Credentials, NoCredentials, Shown
 from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
 from skillruntime.remote.hosts import ascii_host
-from skillruntime.remote.oauth import ClientCredentials
+from skillruntime.remote.oauth import ClientCredentials, Token
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = ["from_environment", "variable_for"]
@@ -52,11 +52,12 @@ def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str]
     auth = descriptor.auth
     if auth.type in (AuthType.NONE, AuthType.CUSTOM):
         return NoCredentials
-    name = variable_for(descriptor.endpoint.url, "TOKEN" if auth.type is AuthType.OAUTH2 else "API_KEY")
+    is_oauth = auth.type is AuthType.OAUTH2
+    name = variable_for(descriptor.endpoint.url, "TOKEN" if is_oauth else "API_KEY")
     # A token that the user already has comes before a flow that would fetch one.
     if variables.get(name):
-        return ApiKey(variables[name])
-    if auth.type is AuthType.OAUTH2 and auth.oauth2 is not None:
+        return Token(variables[name]) if is_oauth else ApiKey(variables[name])
+    if is_oauth and auth.oauth2 is not None:
         id_name = variable_for(auth.oauth2.token_url, "CLIENT_ID")
         secret_name = variable_for(auth.oauth2.token_url, "CLIENT_SECRET")
         if variables.get(id_name) and variables.get(secret_name):

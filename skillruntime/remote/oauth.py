@@ -36,11 +36,14 @@ _EARLY = 30.0  # seconds before its end that a token counts as expired
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token, when it expires (``time.time()``), and the token that renews it."""
+    """An access token as credentials, and when it expires (``time.time()``)."""
 
     access: str = field(repr=False)
     expires_at: float | None = None
-    refresh: str | None = field(default=None, repr=False)
+
+    async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
+        """Return the ``Authorization`` header (RFC 6750, 2.1), whatever header a descriptor names."""
+        return Shown({"authorization": f"Bearer {self.access}"})
 
     def is_good(self, now: float) -> bool:
         """Whether it can still be shown at *now*."""
@@ -48,7 +51,7 @@ class Token:
 
 
 class ClientCredentials:
-    """Credentials of a program: its own id and secret for a token (RFC 6749, 4.4), renewed where that is offered."""
+    """Credentials of a program: its own id and secret for a token (RFC 6749, 4.4)."""
 
     def __init__(
         self,
@@ -75,21 +78,13 @@ class ClientCredentials:
             token = self._token
             # Whoever waited for the lock takes what was fetched meanwhile.
             if token is None or not token.is_good(self._clock()) or (is_refused and token is before):
-                token = self._token = await self._fetch(_config(auth), token)
-        return Shown({"authorization": f"Bearer {token.access}"})
+                token = self._token = await self._fetch(_config(auth))
+        return await token(auth, is_refused)
 
-    async def _fetch(self, config: OAuth2Config, old: Token | None) -> Token:
+    async def _fetch(self, config: OAuth2Config) -> Token:
+        # No refresh token: RFC 6749, 4.4.3, advises against one for this grant.
         scopes = " ".join(self._scopes if self._scopes is not None else config.scopes)
-        if old is not None and old.refresh:
-            form = {"grant_type": "refresh_token", "refresh_token": old.refresh}
-            try:
-                return await self._ask(config, form)
-            except RemoteError:
-                pass  # a refresh token may have been revoked: ask for a new token
         form = {"grant_type": "client_credentials", **({"scope": scopes} if scopes else {})}
-        return await self._ask(config, form)
-
-    async def _ask(self, config: OAuth2Config, form: Mapping[str, str]) -> Token:
         return await ask_for_token(
             config.token_url, form, self._client, transport=self._transport, guard=self._guard, clock=self._clock
         )
@@ -208,8 +203,7 @@ def _read_token(response: WireResponse, now: float) -> Token:
         code = document.get("error")
         said = code[:60] if isinstance(code, str) and code.isprintable() else "no bearer token"
         raise _refused(f"the token endpoint answered {response.status}: {said or 'no bearer token'}")
-    refresh = document.get("refresh_token")
-    return Token(access, _end(document.get("expires_in"), now), refresh if isinstance(refresh, str) else None)
+    return Token(access, _end(document.get("expires_in"), now))
 
 
 def _end(lasts: Any, now: float) -> float | None:
