@@ -160,7 +160,7 @@ MOST_LINES = {
     "adapters/mcp_proxy": 2_267,
     "adapters": 3_045,
     "cli": 2_763,
-    "remote": 2_102,
+    "remote": 1_850,
     "compatibility": 1_852,
     "tokens": 1_143,
     "testing": 41,

@@ -46,13 +46,9 @@ __all__ = [
     "OAuth2Config",
     "OutputDefinition",
     "ParameterDefinition",
-    "ProtocolVersion",
     "Provider",
     "RetryPolicy",
     "SkillDescriptor",
-    "find_faults",
-    "inputs_from_schema",
-    "schema_from_inputs",
 ]
 
 
@@ -210,8 +206,9 @@ def find_faults(document: Any) -> list[str]:
     found += [f"it is not a URL - at /{'/'.join(place)}" for place in _URLS if _is_broken_url(_at(document, place))]
     # uniqueItems compares whole items: two of one name and different types would pass.
     inputs = document.get("inputs")
-    names = [item.get("name") for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
-    found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(_twice(names))]
+    names = [str(item.get("name")) for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
+    repeated = {name for name in names if names.count(name) > 1}
+    found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(repeated)]
     # Only where the form is right are the schemas where the form says.
     return found or _schema_faults(document)
 
@@ -233,19 +230,6 @@ def _schema_faults(document: Mapping[str, Any]) -> list[str]:
                 Schema(schema, where=where)
             except InvalidSkillError as error:
                 found.append(str(error))
-    return found or _default_faults(document)
-
-
-def _default_faults(document: Mapping[str, Any]) -> list[str]:
-    """Check each default against its own parameter; ``"default": null`` means that there is none (4.4)."""
-    found = []
-    for index, item in enumerate(document["inputs"]):
-        if item.get("default") is not None:
-            schema = read(ParameterDefinition, item).to_schema()
-            errors = Schema(schema, where=f"/inputs/{index}").violations(item["default"])
-            found += [
-                f"the default is invalid: {error.message} - at /inputs/{index}/default" for error in explain(errors)
-            ]
     return found
 
 
@@ -258,10 +242,6 @@ def _at(document: Any, place: tuple[str, ...]) -> Any:
 def _is_broken_url(value: Any) -> bool:
     """Whether *value* starts like a URL but is not one; the schema reports everything else."""
     return isinstance(value, str) and value.startswith(("http://", "https://")) and not is_address(value)
-
-
-def _twice(names: list[Any]) -> set[str]:
-    return {name for name in names if isinstance(name, str) and names.count(name) > 1}
 
 
 def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> ParameterDefinition:

@@ -11,23 +11,7 @@ from urllib.parse import urlsplit
 from skillruntime.remote.hosts import ascii_host, escape_segment
 from skillruntime.remote.json_form import ABSENT
 
-__all__ = [
-    "PROTOCOL_VERSION",
-    "AccessPolicy",
-    "AuthConfig",
-    "AuthType",
-    "CapabilityType",
-    "Extensions",
-    "InvocationEndpoint",
-    "OAuth2Config",
-    "OutputDefinition",
-    "ParameterDefinition",
-    "ProtocolVersion",
-    "Provider",
-    "RetryPolicy",
-    "fill_url",
-    "is_address",
-]
+__all__ = ["AccessPolicy", "OAuth2Config"]
 
 PROTOCOL_VERSION: Final = "1.0.0"
 """The version of the protocol that this library speaks."""

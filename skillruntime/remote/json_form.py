@@ -7,19 +7,13 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-__all__ = ["ABSENT", "Absent", "read", "write"]
+__all__ = ["ABSENT", "read", "write"]
 
 _T = TypeVar("_T")
 
 
-# An enum and not object(): a type checker narrows its only member.
-class Absent(Enum):
-    """The value of a field that was not written, as opposed to one that was written as null."""
-
-    ABSENT = "absent"
-
-
-ABSENT: Final = Absent.ABSENT
+ABSENT: Final = object()
+"""The value of a field that was not written, as opposed to one that was written as null."""
 
 # Written even where they are empty: 4.2 requires the inputs, and readers differ in what they take for a missing
 # `required` (the example of 4.4 always has it).
@@ -57,7 +51,7 @@ def _read_field(annotated: Any, value: Any) -> Any:
     for kind in (annotated, *get_args(annotated)):
         if is_dataclass(kind) and isinstance(kind, type):
             return tuple(read(kind, item) for item in value) if isinstance(value, list) else read(kind, value)
-        if isinstance(kind, type) and issubclass(kind, Enum) and kind is not Absent:
+        if isinstance(kind, type) and issubclass(kind, Enum):
             return kind(value)
     return tuple(value) if get_origin(annotated) is tuple else value
 

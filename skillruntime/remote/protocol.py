@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,20 +19,7 @@ from skillruntime.contract.plain_json import is_unicode
 from skillruntime.remote.json_form import write
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode, printable
 
-__all__ = [
-    "FINAL",
-    "TRANSITIONS",
-    "Caller",
-    "Execution",
-    "ExecutionStatus",
-    "InvocationContext",
-    "InvocationRequest",
-    "MessageError",
-    "Progress",
-    "Timestamps",
-    "can_follow",
-    "can_reach",
-]
+__all__ = ["Caller", "Execution", "MessageError", "parse_json"]
 
 MAX_ID: Final = 500
 """Characters of an id: of a caller, a skill, an execution, a trace."""
@@ -244,8 +232,7 @@ class Execution:
             timestamps=Timestamps(
                 _shown_text(stamps.get("created_at")) or "",
                 _shown_text(stamps.get("updated_at")) or "",
-                _shown_text(stamps.get("completed_at")),
-                _shown_text(stamps.get("expires_at")),
+                *(_shown_text(stamps.get(name)) for name in ("completed_at", "expires_at")),
             ),
             output=document.get("output"),
             has_output="output" in document,
@@ -306,8 +293,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object's names must be unique (RFC 7493, 2.3): which of two values a proxy or a log took is not known here."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"an object has the name {repeated[:40]!r} twice")
     return found
 

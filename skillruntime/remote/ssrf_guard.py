@@ -10,7 +10,6 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -99,12 +98,3 @@ class AddressGuard:
             message = f"The host {host!r} is in a private network; allow it with AddressGuard(allowed=...)"
             raise UnreachableError(message, was_sent=False, is_refused=True)
         return addresses[0]
-
-
-def from_setting(value: Any) -> AddressGuard:
-    """Return the guard that a setting means: a guard, True for every address, or the hosts that may lie inside."""
-    if isinstance(value, AddressGuard):
-        return value
-    if isinstance(value, bool):
-        return AddressGuard(allow_all=value)
-    return AddressGuard(allowed=frozenset(str(each).lower() for each in value))

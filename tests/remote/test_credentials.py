@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import ApiKey
+from skillruntime.remote.credentials import ApiKey, Token, from_environment
 from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
-from skillruntime.remote.environment_credentials import from_environment
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.oauth import Token
 from skillruntime.remote.wire_errors import RemoteError
 from tests.remote.invoking import descriptor
 

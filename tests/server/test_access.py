@@ -12,10 +12,9 @@ import anyio
 import pytest
 
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.credentials import CustomCredentials
+from skillruntime.remote.credentials import AuthorizationCode, ClientCredentials, CustomCredentials
 from skillruntime.remote.descriptor import AuthConfig, AuthType, OAuth2Config
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.oauth import AuthorizationCode, ClientCredentials
 from skillruntime.remote.wire_errors import RemoteError
 from skillruntime.server.access import BadCredentialsError, KeyRing, Principal, any_of, hash_key, new_key
 from skillruntime.server.http_responses import RefusedError
