@@ -161,7 +161,7 @@ MOST_LINES = {
     "adapters": 3_045,
     "cli": 2_763,
     "remote": 1_850,
-    "compatibility": 1_852,
+    "compatibility": 1_700,
     "tokens": 1_143,
     "testing": 41,
     "modules": 354,
@@ -170,7 +170,7 @@ MOST_LINES = {
 
 MOST_COMPLEX = 20
 
-STILL_COMPLEX = {"compatibility", "contract", "catalog", "cli"}
+STILL_COMPLEX = {"contract", "catalog", "cli"}
 """The packages that still have functions above the limit; the list only shrinks."""
 
 

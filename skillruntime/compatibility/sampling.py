@@ -33,6 +33,7 @@ _FORMATS = {
 _TEXTS = ("a", "", "A", "ab", "a b", "0", "-", "1.5", "_", "é", "a" * 10, "/", ".", "A1", "z" * 40, " ")
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _GREATEST_FLOAT = sys.float_info.max
+_LARGE = Fraction(10**17 + 1)  # no float holds it exactly
 _LONGEST_TEXT = 100_000  # a longer text or array would cost more than the comparison that asks for it
 _MOST_ITEMS = 1000
 _DEPTH = 12
@@ -180,7 +181,7 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
         tried += [last, last - unit, top - Fraction(1, 2)]
     if bottom is not None and top is not None:
         tried.append((bottom + top) / 2)
-    tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2)]
+    tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2), _LARGE]
     for value in tried:
         if value is None or not _is_between(value, low, high, above, below):
             continue
@@ -222,17 +223,8 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
 
 
 def _several(inner: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
-    """Return *number* items; where each must be unique, those after the known ones are made longer or larger."""
-    if not schema.get("uniqueItems"):
-        return inner[:1] * number
-    items = inner[: max(number, 0)]
-    for index in range(len(items), number):
-        last = inner[-1]
-        if isinstance(last, str):
-            items.append(last + "a" * index)
-        else:
-            items.append(last + index if isinstance(last, int) else last)
-    return items
+    """Return *number* items, or fewer where each must be unique and no more are known."""
+    return inner[: max(number, 0)] if schema.get("uniqueItems") else inner[:1] * number
 
 
 def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
