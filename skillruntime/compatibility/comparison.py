@@ -289,11 +289,8 @@ class _Readings:
                 )
             # The whole proves the part harmless: a constraint moved to a place next to it, say.
             elif self._contained(reading) == "yes":
-                harmless: dict[str, Any] = {
-                    field: Bump.MINOR,
-                    "why": f"{change.why}, though every value that was valid before still is",
-                }
-                change = replace(change, **harmless)
+                why = f"{change.why}, though every value that was valid before still is"
+                change = replace(change, **{field: Bump.MINOR, "why": why})  # type: ignore[arg-type]  # by name
             elif change.counterexample is NO_COUNTEREXAMPLE and change.why == finding.why:  # said once is enough
                 change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")
         return change
@@ -327,7 +324,8 @@ class _Readings:
 
     def _contained(self, reading: str) -> str:
         if reading not in self._answers:
-            self._answers[reading] = self.sides(reading).answer()
+            sides = self.sides(reading)
+            self._answers[reading] = self._containment.answer(sides.taker.schema, sides.giver.schema)
         return self._answers[reading]
 
 

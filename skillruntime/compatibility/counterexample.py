@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from skillruntime.compatibility.containment import Containment
@@ -113,19 +114,12 @@ class Sides:
             counterexample = self._of_the_whole
         return counterexample
 
-    def answer(self) -> str:
-        """Return ``yes``, ``no`` or ``unknown``: whether the taker admits all that the giver does."""
-        return self._containment.answer(self.taker.schema, self.giver.schema)
-
     def _first(self, candidates: Iterator[Any], most: int) -> Any:
-        # Making candidates is work too, and what exceeded the budget once will again.
-        while not self._budget.is_exceeded and most:
-            most -= 1
-            candidate = next(candidates, NO_COUNTEREXAMPLE)
-            if candidate is NO_COUNTEREXAMPLE:
-                break
+        for candidate in islice(candidates, most):
             if self.shows(candidate):
                 return candidate
+            if self._budget.is_exceeded:  # what exceeded it once will again
+                break
         return NO_COUNTEREXAMPLE
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
 from itertools import chain, islice, product
 from math import ceil, floor
 from typing import Any
@@ -168,7 +169,8 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
 def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
     """Yield numbers at, next to and between the bounds, exactly: a float overflows on a long integer."""
     is_integer = schema.get("type") == "integer"
-    low, high, above, below, step = _limits(schema)
+    words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+    low, high, above, below, step = (exact_number(schema[word]) if word in schema else None for word in words)
     bottom = max((bound for bound in (low, above) if bound is not None), default=None)
     top = min((bound for bound in (high, below) if bound is not None), default=None)
     unit = step or Fraction(1)
@@ -197,11 +199,6 @@ def _is_between(
     if (low is not None and value < low) or (high is not None and value > high):
         return False
     return (above is None or value > above) and (below is None or value < below)
-
-
-def _limits(schema: dict[str, Any]) -> list[Fraction | None]:
-    words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    return [exact_number(schema[word]) if word in schema else None for word in words]
 
 
 def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
@@ -267,9 +264,7 @@ _OF_TYPE: dict[str, Any] = {
 def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
     """Yield texts that *pattern* matches, of several lengths; nothing where its syntax is not Python's."""
     try:
-        from re import _parser  # private, and the only reader of patterns there is
-
-        tree = _parser.parse(pattern)
+        tree = import_module("re._parser").parse(pattern)  # private, and the only reader of patterns there is
     except (ImportError, re.error, RecursionError):
         return
     # Repetitions are written low, low+1, ... times, until the length fits.
