@@ -162,7 +162,7 @@ MOST_LINES = {
     "cli": 2_763,
     "remote": 1_850,
     "compatibility": 1_700,
-    "tokens": 1_143,
+    "tokens": 1_100,
     "testing": 41,
     "modules": 354,
 }
