@@ -1,4 +1,4 @@
-"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools and skills.
+"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools.
 
 Callable skills are served as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
 revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, prompts, and the skills' files as plain
@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from skillruntime.adapters.mcp_server import serve_http, serve_stdio, to_server
-from skillruntime.adapters.skill_manifest import EXTENSION
 from skillruntime.catalog.discovery import discover
 
 if TYPE_CHECKING:
-    from skillruntime.adapters.mcp_client import fetch_skills, import_tools, list_skills
+    from skillruntime.adapters.mcp_client import import_tools
 
-__all__ = ["EXTENSION", "fetch_skills", "import_tools", "list_skills", "serve_http", "serve_stdio", "to_server"]
+__all__ = ["import_tools", "serve_http", "serve_stdio", "to_server"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the client's side when it is used: a server answers ``initialize`` without it."""
-    if name not in ("fetch_skills", "import_tools", "list_skills"):
+    if name != "import_tools":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from skillruntime.adapters import mcp_client
 

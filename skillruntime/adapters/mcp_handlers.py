@@ -22,7 +22,6 @@ from skillruntime.adapters.conversation_tools import (
     visible_callables,
 )
 from skillruntime.adapters.known_names import is_hidden, meant_callable, meant_skill, meant_tool
-from skillruntime.adapters.mcp_client import ListSkillsResult
 from skillruntime.adapters.skill_manifest import read_file, split_uri, to_entry, to_uri
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tool_names import mcp_names
@@ -38,6 +37,14 @@ from skillruntime.runtime.runtime import SkillRuntime
 _PAGE = 100
 _OWN = ("load_skill", "read_skill_resource")
 _T = TypeVar("_T")
+
+
+class ListSkillsResult(types.CacheableResult):
+    """The answer to ``skills/list``."""
+
+    skills: list[dict[str, Any]]
+    next_cursor: str | None = Field(default=None, alias="nextCursor")
+    result_type: str = Field(default="complete", alias="resultType")
 
 
 class GetSkillResult(types.CacheableResult):

@@ -5,10 +5,10 @@ Law: digest and size of a file are those of the bytes that `read_file` returns.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -70,8 +70,12 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
                 f"The skill {metadata.name!r} has more than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB"
             )
         resources.append({"uri": to_uri(metadata.name, path), "digest": _digest(data), "size": len(data)})
-    frontmatter = read_verbatim(read_file(metadata, "SKILL.md"))
-    if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
+    frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
+    if (
+        not isinstance(frontmatter, dict)
+        or frontmatter.get("name") != metadata.name
+        or not frontmatter.get("description")
+    ):
         raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
     # The extension wants the frontmatter as it is written, so one that hides something cannot be in an entry.
     if hidden := hidden_in(frontmatter):
@@ -89,55 +93,21 @@ def read_file(metadata: SkillMetadata, path: str) -> bytes:
     return read_bytes(os.path.dirname(metadata.path), asked, MAX_BYTES)  # noqa: PTH120
 
 
-def read_verbatim(data: bytes) -> dict[str, Any]:
-    """Return the frontmatter of a SKILL.md as a JSON object, with the types that YAML gives its values.
-
-    Raises:
-        InvalidSkillError: it has none that can be read.
-    """
-    block = cut(data).block
+def _frontmatter(data: bytes) -> Any:
+    """Return the frontmatter of a SKILL.md as JSON, with the types that YAML gives its values."""
+    block = cut(data).block or ""
     try:
-        as_text = read_yaml(block or "").value  # bounded: a bomb of aliases ends here
+        read_yaml(block)  # bounded: a bomb of aliases ends here
     except YamlFault as fault:
         raise InvalidSkillError(f"The frontmatter cannot be read: {fault}") from None
-    if not isinstance(as_text, dict):
-        raise InvalidSkillError("The SKILL.md has no frontmatter")
     import yaml  # imported here, because importing it takes as long as starting Python
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        value = yaml.load(block or "", Loader=loader)
-    except (yaml.YAMLError, ValueError):  # an unknown tag, or a date such as 2026-13-45
-        value = as_text
-    plain = _plain(value)
-    return plain if isinstance(plain, dict) else {}
-
-
-def same_frontmatter(ours: Any, theirs: Any) -> bool:
-    """Whether two parsers read the same frontmatter; YAML 1.1 and 1.2 may give one word (`yes`) different types."""
-    match ours, theirs:
-        case dict(), dict():
-            return ours.keys() == theirs.keys() and all(same_frontmatter(ours[key], theirs[key]) for key in ours)
-        case list(), list():
-            return len(ours) == len(theirs) and all(map(same_frontmatter, ours, theirs))
-        # A scalar and a container are never the same, even with equal text.
-        case (dict() | list(), _) | (_, dict() | list()):
-            return False
-        case _:
-            return bool(ours == theirs) or _word(ours) == _word(theirs)
-
-
-def verify(data: bytes, resource: Mapping[str, Any]) -> None:
-    """Check fetched bytes against their entry in the manifest.
-
-    Raises:
-        InvalidSkillError: size or digest differ, so the bytes must not be used.
-    """
-    if len(data) != resource.get("size") or _digest(data) != resource.get("digest"):
-        raise InvalidSkillError(
-            f"{str(resource.get('uri'))[:200]} does not match its entry: size or digest differ",
-            suggested_action="Fetch the skill's entry again; if it still differs, do not use the skill",
-        )
+        value = yaml.load(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        # JSON has no dates: they become text. What it has no form for, as NaN, is not published.
+        return json.loads(json.dumps(value, default=str, allow_nan=False))
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise InvalidSkillError(f"The frontmatter cannot be written as JSON: {error}") from None
 
 
 def _paths(metadata: SkillMetadata) -> Iterator[str]:
@@ -154,24 +124,3 @@ def _paths(metadata: SkillMetadata) -> Iterator[str]:
 
 def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
-        case list() | tuple() | set():
-            return [_plain(inner) for inner in value]
-        # JSON has no dates, bytes, NaN or infinity; the extension's frontmatter is JSON.
-        case datetime.date():
-            return value.isoformat()
-        case bytes():
-            return value.decode("utf-8", "replace")
-        case float() if value != value or value in (float("inf"), float("-inf")):
-            return str(value)
-        case _:
-            return value
-
-
-def _word(value: Any) -> str:
-    return {"True": "true", "False": "false", "None": "null"}.get(str(value), str(value)).lower()

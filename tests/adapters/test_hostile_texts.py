@@ -225,6 +225,7 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
     """Instructions, tools, prompts, resources and the Skills extension, through a real client."""
     mcp = pytest.importorskip("mcp")
     adapter = importlib.import_module("skillruntime.adapters.mcp")
+    list_skills = importlib.import_module("tests.adapters.test_mcp").list_skills
 
     async def main() -> None:
         async with mcp.Client(adapter.to_server(runtime)) as client:
@@ -248,7 +249,7 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
             for path in ("notes.md", "SKILL.md", "contract.json"):
                 (content,) = (await client.read_resource(f"skill://hostile/{path}")).contents
                 assert not hasattr(content, "text") or not hidden_in(content.text), path
-            assert not [text for text in strings(await adapter.list_skills(client)) if hidden_in(text)]
+            assert not [text for text in strings(await list_skills(client)) if hidden_in(text)]
 
     anyio.run(main)
     assert_text(adapter.to_server(runtime).instructions or "", "the instructions")
