@@ -79,22 +79,10 @@ _UNKNOWN = "is not a valid tool, try one of"
 _MALFORMED, _END = " with error:\n", "Please fix the error and try again."
 
 
-def refused(
-    request: ToolCallRequest, code: ErrorCode, message: str, action: str, *, recoverable: bool = False
-) -> ToolMessage:
-    """Return the answer to a call that the middleware does not make."""
+def refused(request: ToolCallRequest, code: ErrorCode, message: str, action: str) -> ToolMessage:
+    """Return the answer to a call that the middleware does not make, and that the model can correct."""
     call = request.tool_call
-    return refused_call(call["name"], call["id"], SkillError(code, message, recoverable, None, action))
-
-
-def not_approved(request: ToolCallRequest) -> ToolMessage:
-    """Return the answer to a call that the host's ``ask`` did not allow."""
-    return refused(
-        request,
-        ErrorCode.ACCESS_DENIED,
-        f"The host did not approve running {request.tool_call['name']!r}",
-        "Do not repeat the call; ask the user how to continue without it",
-    )
+    return refused_call(call["name"], call["id"], SkillError(code, message, True, None, action))
 
 
 def in_place_of_framework_text(
@@ -117,7 +105,7 @@ def in_place_of_framework_text(
     if with_malformed and result.artifact is None and _MALFORMED in result.text:
         wrong = result.text.partition(_MALFORMED)[2].strip().removesuffix(_END).strip()
         action = "Send arguments that fit the tool's schema, and call again"
-        return refused(request, ErrorCode.INVALID_INPUT, wrong, action, recoverable=True)
+        return refused(request, ErrorCode.INVALID_INPUT, wrong, action)
     return None
 
 

@@ -21,7 +21,6 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
-from pydantic_core import PydanticUndefined
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
@@ -54,7 +53,6 @@ from skillruntime.adapters.tool_call import (
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
-from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
@@ -94,9 +92,9 @@ class SkillTool(BaseTool):
             SkillRuntimeError: no skill has this name, or it has nothing to call.
         """
         require_runtime(runtime)
-        found = {**_read_fields(runtime.contract(skill), skill), "name": to_tool_name(skill)}
-        own = _fields_of_class(type(self))
-        super().__init__(**{**{name: value for name, value in found.items() if name not in own}, **fields})
+        contract = runtime.contract(skill)
+        described = {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
+        super().__init__(**{"name": to_tool_name(skill), **described, **fields})
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
 
@@ -148,17 +146,6 @@ class SkillTool(BaseTool):
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
         return call
-
-
-@functools.cache
-def _fields_of_class(kind: type[SkillTool]) -> frozenset[str]:
-    """Return what a subclass states of its tools, as LangChain's own do: ``description: str = "..."``."""
-    stated = {name: kind.model_fields[name].default for name in ("name", "description", "args_schema")}
-    return frozenset(name for name, default in stated.items() if default not in (PydanticUndefined, None))
-
-
-def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:
-    return {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
 
 
 _SIGNATURE = inspect.Signature(

@@ -71,11 +71,7 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
             )
         resources.append({"uri": to_uri(metadata.name, path), "digest": _digest(data), "size": len(data)})
     frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
-    if (
-        not isinstance(frontmatter, dict)
-        or frontmatter.get("name") != metadata.name
-        or not frontmatter.get("description")
-    ):
+    if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
         raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
     # The extension wants the frontmatter as it is written, so one that hides something cannot be in an entry.
     if hidden := hidden_in(frontmatter):
@@ -93,7 +89,7 @@ def read_file(metadata: SkillMetadata, path: str) -> bytes:
     return read_bytes(os.path.dirname(metadata.path), asked, MAX_BYTES)  # noqa: PTH120
 
 
-def _frontmatter(data: bytes) -> Any:
+def _frontmatter(data: bytes) -> dict[str, Any]:
     """Return the frontmatter of a SKILL.md as JSON, with the types that YAML gives its values."""
     block = cut(data).block or ""
     try:
@@ -105,7 +101,7 @@ def _frontmatter(data: bytes) -> Any:
     try:
         value = yaml.load(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         # JSON has no dates: they become text. What it has no form for, as NaN, is not published.
-        return json.loads(json.dumps(value, default=str, allow_nan=False))
+        return dict(json.loads(json.dumps(value, default=str, allow_nan=False)))
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise InvalidSkillError(f"The frontmatter cannot be written as JSON: {error}") from None
 

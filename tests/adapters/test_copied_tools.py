@@ -47,16 +47,6 @@ def test_the_text_of_a_tool_that_calls_nothing_is_written_too() -> None:
     assert repr(SkillTool.model_construct(name="a")) == "SkillTool(name='a')"
 
 
-@pytest.mark.parametrize("make", [Worded])
-def test_a_description_of_the_class_is_kept(runtime: SkillRuntime, make: Any) -> None:
-    """A subclass states ``description`` as a field with a default; the schema stays the contract's."""
-    tool = make(runtime, "add")
-
-    assert (tool.name, tool.description) == ("add", "My own words")
-    assert tool.args_schema["required"] == ["a"]
-    assert tool.invoke({"type": "tool_call", "id": "1", "name": "add", "args": {"a": "1"}}).artifact.data == 2
-
-
 def test_a_description_that_is_given_replaces_that_of_the_class(runtime: SkillRuntime) -> None:
     """What is passed is more specific than what the class says."""
     assert Worded(runtime, "add", description="Given").description == "Given"
