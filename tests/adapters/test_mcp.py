@@ -99,17 +99,9 @@ async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
 
 
 async def list_skills(client: Client) -> list[dict[str, Any]]:
-    """Return the entries of all pages of ``skills/list``."""
-    entries: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        params = types.PaginatedRequestParams(cursor=cursor)
-        request = types.Request[Any, Any](method="skills/list", params=params)
-        page = await client.session.send_request(request, ListSkillsResult)
-        entries += page.skills
-        cursor = page.next_cursor
-        if cursor is None:
-            return entries
+    """Return the entries of ``skills/list``."""
+    request = types.Request[Any, Any](method="skills/list", params=types.PaginatedRequestParams())
+    return (await client.session.send_request(request, ListSkillsResult)).skills
 
 
 TODAY = pytest.mark.parametrize("way", [in_memory, over_stdio, over_http])
@@ -271,8 +263,8 @@ def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:
     assert anyio.run(in_memory, counting.refresh(), steps) == ([], [])
 
 
-def test_long_lists_come_in_pages(tmp_path: Path) -> None:
-    """The client follows the cursors to the end."""
+def test_long_lists_come_whole(tmp_path: Path) -> None:
+    """A client that follows no cursor has all of them."""
     for number in range(230):
         path = tmp_path / f"skill-{number:03}" / "SKILL.md"
         path.parent.mkdir()
