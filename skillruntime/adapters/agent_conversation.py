@@ -26,7 +26,6 @@ from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.activation import ActiveSkill, digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
-from skillruntime.tokens.budget import TokenLimits
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -217,16 +216,14 @@ class Conversations:
         self,
         runtime: SkillRuntime,
         prompting: Prompting,
-        *,
-        limits: TokenLimits | None,
-        model: str,
         workspace: Callable[[str], str] | None,
+        **options: Any,
     ) -> None:
+        """*workspace* gives each conversation's directory by its key; *options* are those of `SkillRuntime.session`."""
         self._runtime = runtime
         self._prompting = prompting
-        self._limits = limits
-        self._model = model
         self._workspace = workspace
+        self._options = options
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -238,7 +235,7 @@ class Conversations:
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory in another process.
                 workspace = None if self._workspace is None else self._workspace(key)
-                session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model, key=key)
+                session = self._runtime.session(workspace=workspace, key=key, **self._options)
                 found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
                 # A service sees any number of conversations; a closed one is rebuilt from its state.
                 if len(self._kept) > _KEPT:

@@ -74,9 +74,8 @@ _SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere
 _UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 
-# Parts of langgraph.prebuilt.tool_node's INVALID_TOOL_NAME_ERROR_TEMPLATE and TOOL_INVOCATION_ERROR_TEMPLATE.
+# A part of langgraph.prebuilt.tool_node's INVALID_TOOL_NAME_ERROR_TEMPLATE.
 _UNKNOWN = "is not a valid tool, try one of"
-_MALFORMED, _END = " with error:\n", "Please fix the error and try again."
 
 
 def refused(request: ToolCallRequest, code: ErrorCode, message: str, action: str) -> ToolMessage:
@@ -86,27 +85,16 @@ def refused(request: ToolCallRequest, code: ErrorCode, message: str, action: str
 
 
 def in_place_of_framework_text(
-    request: ToolCallRequest,
-    result: ToolMessage,
-    nearest: Callable[[ToolCallRequest], Sequence[str]],
-    *,
-    with_malformed: bool,
+    request: ToolCallRequest, result: ToolMessage, nearest: Callable[[ToolCallRequest], Sequence[str]]
 ) -> ToolMessage | None:
-    """Return the envelope for an unknown tool, and *with_malformed* for arguments that the host's tool refused.
+    """Return the envelope for an unknown tool.
 
-    LangGraph's text about an unknown tool lists every tool of the agent, also those that are not offered at the moment.
+    LangGraph's text about it lists every tool of the agent, also those that are not offered at the moment.
     """
-    if result.status != "error":
+    if result.status != "error" or request.tool is not None or _UNKNOWN not in result.text:
         return None
-    if request.tool is None and _UNKNOWN in result.text:
-        call = request.tool_call
-        return refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest(request)))
-    # An envelope of ours has an artifact, and may quote the same words.
-    if with_malformed and result.artifact is None and _MALFORMED in result.text:
-        wrong = result.text.partition(_MALFORMED)[2].strip().removesuffix(_END).strip()
-        action = "Send arguments that fit the tool's schema, and call again"
-        return refused(request, ErrorCode.INVALID_INPUT, wrong, action)
-    return None
+    call = request.tool_call
+    return refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest(request)))
 
 
 def make_storable(answer: ToolMessage) -> None:

@@ -103,7 +103,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._tool_list = _TOOL_LISTS[tools]
         register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
-        self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
+        self._conversations = Conversations(runtime, prompting, workspace, limits=limits, model=model)
         self._runtime = runtime
         self._max_active = max_active
         self._refreshes = refresh
@@ -336,9 +336,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
         if isinstance(result, ToolMessage):
-            own = agent_messages.in_place_of_framework_text(
-                request, result, self._nearest, with_malformed=self._catches
-            )
+            own = agent_messages.in_place_of_framework_text(request, result, self._nearest)
             if own is not None:
                 return own
             agent_messages.make_storable(result)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callable, meant_skill
-from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.catalog.visibility import escaped, visible_json, visible_line, visible_text
@@ -190,13 +190,6 @@ def tool_list_of(style: ToolStyle) -> ToolList:
     return TYPED if style == "typed" else FIXED
 
 
-def own_tool_names(style: ToolStyle, rendered: Rendered, *, is_any_left_out: bool = False) -> list[str]:
-    """Return which of `OWN_TOOLS` a conversation needs."""
-    names = ["load_skill", "read_skill_resource"]
-    names += [] if fits(rendered) else ["search_skills"]
-    return [*names, "call_skill"] if style == "generic" or is_any_left_out else names
-
-
 def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
     """Return the system message's part about skills: how to use them, the catalog, and the host's functions."""
     parts = [tool_list.how_to, rendered.text]
@@ -228,10 +221,12 @@ def conversation_runtime(
     tool_list: ToolList = TYPED,
     rendered: Rendered | None = None,
     let_through: Callable[[Exception], bool] | None = None,
+    load: Callable[[str], str] | None = None,
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call.
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call. With
+    *load*, which gives a skill's instructions, *session* is for cut texts alone: many clients share it.
     """
     own = SkillRuntime()
 
@@ -239,6 +234,8 @@ def conversation_runtime(
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
         # Before anything else, so that no other error reveals that it exists.
         name = _skill_name(runtime, arguments["name"])
+        if load is not None:
+            return SkillResponse("success", load(name))
         text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
         active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
         # The middleware keeps both in the agent's state.
@@ -266,7 +263,7 @@ def conversation_runtime(
         return await runtime.call(
             name,
             arguments.get("arguments", {}),
-            session=session,
+            session=session if load is None else None,
             version=arguments.get("version"),
             config=context.config,
             call_id=context.call_id,
@@ -276,6 +273,29 @@ def conversation_runtime(
         )
 
     return own
+
+
+def tools_of_conversation(
+    runtime: SkillRuntime,
+    session: SkillSession,
+    style: ToolStyle,
+    rendered: Rendered,
+    let_through: Callable[[Exception], bool] | None = None,
+) -> tuple[SkillRuntime, list[str], dict[str, Contract]]:
+    """Return the conversation's own tools, the names of those it needs, and the contracts that are tools themselves.
+
+    Raises:
+        ValueError: two callables would share a tool name.
+    """
+    tool_list = tool_list_of(style)
+    own = conversation_runtime(runtime, session, tool_list=tool_list, rendered=rendered, let_through=let_through)
+    callables = [] if style == "generic" else visible_callables(runtime)
+    tool_names([*callables, *OWN_TOOLS])
+    contracts = definable(runtime, callables)
+    names = ["load_skill", "read_skill_resource"]
+    names += [] if fits(rendered) else ["search_skills"]
+    names += ["call_skill"] if style == "generic" or len(contracts) < len(callables) else []
+    return own, names, contracts
 
 
 def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:

@@ -26,19 +26,16 @@ from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
     ToolStyle,
     chosen_style,
-    conversation_runtime,
-    definable,
-    own_tool_names,
     require_free_names,
     require_runtime,
     skills_prompt,
     to_text,
     tool_list_of,
+    tools_of_conversation,
     unknown_tool,
-    visible_callables,
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
-from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
+from skillruntime.adapters.known_names import meant_tool, put_right
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import (
     PROOF,
@@ -50,7 +47,7 @@ from skillruntime.adapters.tool_call import (
     place_of,
     to_tool_result,
 )
-from skillruntime.adapters.tool_names import to_tool_name, tool_names
+from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.response import SkillResponse
@@ -270,15 +267,11 @@ class SkillToolkit(BaseToolkit):
         return self._tools[1]
 
     def _built(self) -> list[BaseTool]:
-        runtime, style = self._runtime, self._style_now()
+        runtime = self._runtime
         rendered = self._session.fit_catalog(self._catalog_tokens)
-        own = conversation_runtime(
-            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, let_through=is_control_flow
+        own, own_names, defined = tools_of_conversation(
+            runtime, self._session, self._style_now(), rendered, is_control_flow
         )
-        names = [] if style == "generic" else visible_callables(runtime)
-        tool_names([*names, *OWN_TOOLS])
-        defined = definable(runtime, names)
-        own_names = own_tool_names(style, rendered, is_any_left_out=len(defined) < len(names))
         tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in own_names]
         typed = [SkillTool(runtime, name, session=self._session) for name in defined]
         schemas = [(tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed]

@@ -19,14 +19,8 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import Field
 
-from skillruntime.adapters.conversation_tools import (
-    CALL_SKILL,
-    LOAD_SKILL,
-    READ_RESOURCE,
-    definable,
-    visible_callables,
-)
-from skillruntime.adapters.known_names import is_hidden, meant_callable, meant_skill, meant_tool
+from skillruntime.adapters.conversation_tools import conversation_runtime, definable, visible_callables
+from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tool_names import mcp_names
 from skillruntime.catalog.catalog import SkillCatalog
@@ -38,7 +32,7 @@ from skillruntime.catalog.visible_contract import hidden_in
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, SkillRuntimeError
-from skillruntime.runtime.activation import render_activation, render_resource
+from skillruntime.runtime.activation import render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 
 _OWN = ("load_skill", "read_skill_resource")
@@ -65,31 +59,7 @@ class Served:
         self._runtime = runtime
         self._known: dict[str, str] = {}
         self._pages = runtime.session()  # the rest of long results, by handles that no other client can guess
-        self._own = self._own_tools()
-
-    def _own_tools(self) -> SkillRuntime:
-        """Return ``load_skill`` and its like: without a session, because one server may have many clients."""
-        own = SkillRuntime()
-
-        @own.implements("load_skill", contract=LOAD_SKILL)
-        def load_skill(arguments: dict[str, Any]) -> str:
-            name = self._visible_skill(arguments["name"])
-            return self._rendered(name)
-
-        @own.implements("read_skill_resource", contract=READ_RESOURCE)
-        def read_skill_resource(arguments: dict[str, Any]) -> str:
-            if self._pages.has_page(arguments["path"]):
-                return self._pages.read_on(arguments["path"])
-            name = self._visible_skill(arguments["name"])
-            return render_resource(self._visible().activate(name), arguments["path"])
-
-        @own.implements("call_skill", contract=CALL_SKILL)
-        async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
-            name = meant_callable(self._runtime, arguments["name"]).name
-            name = name or self._visible_skill(arguments["name"])
-            return await self._runtime.call(name, arguments.get("arguments"), version=arguments.get("version"))
-
-        return own
+        self._own = conversation_runtime(runtime, self._pages, load=self._rendered)
 
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         definitions = await anyio.to_thread.run_sync(self._definitions)
@@ -204,11 +174,6 @@ class Served:
         active = self._runtime.open_skill(name)
         shown = {name: tool for tool, name in self._tools().items()}
         return render_activation(active, lambda each: shown.get(each, each))
-
-    def _visible_skill(self, sent: str) -> str:
-        """Return the skill that a client means; raise for a hidden skill as for an unknown one."""
-        name = meant_skill(self._runtime, sent)
-        return self._visible().activate(sent).name if name is None else name
 
     def _visible(self) -> SkillCatalog:
         return self._runtime.catalog.for_model()

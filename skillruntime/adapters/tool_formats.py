@@ -9,18 +9,15 @@ from typing import Any, Literal, Unpack
 from skillruntime.adapters.conversation_tools import (
     ToolStyle,
     chosen_style,
-    conversation_runtime,
-    definable,
-    own_tool_names,
     require_free_names,
     skills_prompt,
     to_object,
     to_text,
     tool_list_of,
+    tools_of_conversation,
     unknown_tool,
-    visible_callables,
 )
-from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
+from skillruntime.adapters.known_names import meant_tool, put_right
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
@@ -144,14 +141,9 @@ class SkillTools:
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
-        tool_list = tool_list_of(style)
-        self.system_prompt = skills_prompt(runtime, rendered, tool_list)
+        self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
         self._runtime = runtime
-        self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
-        names = [] if style == "generic" else visible_callables(runtime)
-        contracts = definable(runtime, names)
-        own = own_tool_names(style, rendered, is_any_left_out=len(contracts) < len(names))
-        tool_names([*contracts, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
+        self._own, own, contracts = tools_of_conversation(runtime, self.session, style, rendered)
         self._contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)
         self._contracts.update({tool: contracts[name] for tool, name in self._skills.items()})

@@ -172,14 +172,3 @@ def test_a_tool_of_the_host_with_the_name_of_ours_is_refused(name: str) -> None:
 
     with pytest.raises(ValueError, match=f"the agent has a tool named '{name}'"):
         agent.invoke(ASKED)
-
-
-def test_malformed_arguments_of_the_hosts_tool_are_answered_in_the_envelope() -> None:
-    """With ``catch_errors``; LangGraph's own text about them is for a person."""
-    middleware = SkillMiddleware(SkillRuntime(functions=[add]), catch_errors=True)
-    model = ScriptedChatModel(replies=[call_message(("host", {"y": 1})), AIMessage("Done.")])
-
-    messages = create_agent(model, [host], middleware=[middleware]).invoke(ASKED)["messages"]
-
-    (error,) = json.loads(messages[2].text)["errors"]
-    assert (error["code"], error["message"]) == ("INVALID_INPUT", "x: Field required")
