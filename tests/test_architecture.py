@@ -158,7 +158,7 @@ MOST_LINES = {
     "runtime": 4_969,
     "server": 4_862,
     "adapters/mcp_proxy": 2_257,
-    "adapters": 3_045,
+    "adapters": 2_600,
     "cli": 2_763,
     "remote": 1_850,
     "compatibility": 1_700,

@@ -17,13 +17,13 @@ from skillruntime.adapters.conversation_tools import (
     skills_prompt,
     to_text,
 )
-from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_tool, put_right
+from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, put_right
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_call import is_control_flow
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.runtime.activation import ActiveSkill, digest_of, fingerprint, render_activation
+from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -49,10 +49,6 @@ class Prompting:
             last = self._last = (catalog, session.fit_catalog(tokens, style, pins=pins))
         session.record_catalog(last[1])
         return last[1]
-
-    def text_digest(self, active: ActiveSkill) -> str:
-        """Return the digest of the message that shows *active* when it is loaded."""
-        return digest_of(render_activation(active, self.tool_list.to_shown_name, self.tool_list.to_schema))
 
 
 class Conversation:
@@ -136,10 +132,6 @@ class Conversation:
             return sent, arguments
         return name, right
 
-    def nearest_tools(self, sent: str, others: Iterable[str]) -> tuple[str, ...]:
-        """Return the tools whose names are most like *sent*."""
-        return meant_tool(self._runtime, sent, {name: name for name in others}).nearest
-
     def skill_of(self, tool_name: str) -> str | None:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""
         names = {*self._runtime.function_skills()}
@@ -155,7 +147,8 @@ class Conversation:
             active = self._runtime.open_skill(name)
         except SkillRuntimeError:
             return None
-        return fingerprint(active), self._prompting.text_digest(active)
+        shape = self._tool_list
+        return fingerprint(active), digest_of(render_activation(active, shape.to_shown_name, shape.to_schema))
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
@@ -187,10 +180,8 @@ class Conversation:
         """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
         # Compared at every use, because a host may set another catalog at any time.
         catalog, functions = self._runtime.catalog, tuple(self._runtime.function_skills())
-        if self._is_made_from(catalog, functions):
-            return
         with self._lock:
-            if self._is_made_from(catalog, functions):
+            if self._basis is not None and self._basis[0] is catalog and self._basis[1] == functions:
                 return
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
@@ -204,9 +195,6 @@ class Conversation:
             self._skill_by_tool.clear()
             self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
             self._basis = (catalog, functions)
-
-    def _is_made_from(self, catalog: SkillCatalog, functions: tuple[str, ...]) -> bool:
-        return self._basis is not None and self._basis[0] is catalog and self._basis[1] == functions
 
 
 class Conversations:

@@ -26,12 +26,11 @@ except ModuleNotFoundError as error:
 
 from skillruntime.adapters import agent_messages
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_state import (
+from skillruntime.adapters.agent_messages import (
     SkillState,
     active_skills,
     first_turn,
     loading_answers,
-    next_turn,
     next_use,
 )
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -42,7 +41,7 @@ from skillruntime.adapters.conversation_tools import (
     require_free_names,
     unknown_tool,
 )
-from skillruntime.adapters.known_names import is_hidden
+from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -66,7 +65,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
       schemas come with its instructions. With ``"typed"`` each of its tools is offered, with its schema, while the
       skill is active; that changes the tools whenever a skill is loaded.
     - A skill is active once loaded, and among the *max_active* used last.
-    - With *refresh*, each run sees skills that were added, changed or removed; so does a resumed thread.
+    - Each run sees skills that were added, changed or removed; so does a resumed thread.
     - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
     - A skill's ``allowed-tools`` change nothing: which tools need an approval the host says, as with LangChain's
       ``HumanInTheLoopMiddleware``.
@@ -84,7 +83,6 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         style: str = "compact",
         pins: Sequence[str] = (),
         max_active: int = 8,
-        refresh: bool = True,
         catch_errors: bool = False,
         limits: TokenLimits | None = None,
         model: str = "gpt-4o",
@@ -106,7 +104,6 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._conversations = Conversations(runtime, prompting, workspace, limits=limits, model=model)
         self._runtime = runtime
         self._max_active = max_active
-        self._refreshes = refresh
         self._catches = catch_errors
         self._seen: set[str] = set()  # the host's tools
         self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill")))
@@ -140,16 +137,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
-        if self._refreshes:
-            # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
-            fresh = self._runtime.catalog.refresh()
-            if fresh is not self._runtime.catalog:
-                self._runtime.catalog = fresh
-            conversation = self._conversations.of(state)
-            if changed := self._changed(state, conversation):
-                self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
-                conversation.forget(changed)
-                update["loaded_skills"] = changed
+        # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
+        fresh = self._runtime.catalog.refresh()
+        if fresh is not self._runtime.catalog:
+            self._runtime.catalog = fresh
+        conversation = self._conversations.of(state)
+        if changed := self._changed(state, conversation):
+            self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
+            conversation.forget(changed)
+            update["loaded_skills"] = changed
         if resumed := self._resumed(state):
             update["loaded_skills"] = resumed
         return update
@@ -288,7 +284,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             extended: ExtendedModelResponse[Any] = response
             return extended
         # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
-        update: dict[str, Any] = {"skill_turn": next_turn(str(request.state.get("skill_turn")))}
+        update: dict[str, Any] = {"skill_turn": digest_of(str(request.state.get("skill_turn")))}
         # The request left them out; so they leave the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
         if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
@@ -348,7 +344,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
         """Return the names of tools that are most like that of a call which nothing answers."""
-        return self._conversations.of(request.state).nearest_tools(request.tool_call["name"], self._own)
+        return meant_tool(self._runtime, request.tool_call["name"], {name: name for name in self._own}).nearest
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)

@@ -45,7 +45,6 @@ class ToolList:
     whether they contain its schema: they must where no tool definition does.
     """
 
-    name: ToolListName
     own: tuple[str, ...]
     how_to: str
     to_shown_name: Callable[[str], str]
@@ -55,7 +54,6 @@ class ToolList:
 _ON_FAILURE = "Answers are envelopes: on failure, read errors[].suggested_action and act on it."
 
 TYPED = ToolList(
-    "typed",
     ("load_skill", "read_skill_resource"),
     "You have skills. Before you use one, load it with load_skill and follow its instructions; its tools are offered "
     f"then. {_ON_FAILURE}",
@@ -64,7 +62,6 @@ TYPED = ToolList(
 )
 
 FIXED = ToolList(
-    "fixed",
     ("load_skill", "call_skill", "read_skill_resource", "search_skills"),
     "You have skills. Before you use one, load it with load_skill and follow its instructions. Call what they list as "
     f"callable with call_skill. {_ON_FAILURE}",
@@ -106,21 +103,15 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
     return [name for name in runtime.callable_names() if not is_hidden(runtime, name) and name not in OWN_TOOLS]
 
 
-def contracts_of(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
-    """Return the contracts of the callables *names*; one that has changed since it was listed may be missing."""
-    found = {}
-    for name in names:
-        with suppress(SkillRuntimeError):
-            found[name] = runtime.contract(name)
-    return found
-
-
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
     """Return the contracts of *names* that a request may define: of an untrusted skill no more than its tokens allow.
 
     What is left out is called by name, with ``call_skill``.
     """
-    contracts = contracts_of(runtime, names)
+    contracts = {}
+    for name in names:
+        with suppress(SkillRuntimeError):  # it may have changed since it was listed
+            contracts[name] = runtime.contract(name)
     limited: dict[str, dict[str, str]] = {}
     for name, contract in contracts.items():
         metadata = runtime.catalog.get(name.partition("/")[0])

@@ -181,10 +181,6 @@ class EnforcedTool(BaseTool):
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        if isinstance(error, NotImplementedError) and self.func is None and self.coroutine is not None:
-            message = f"{self.name!r} runs in async code only: call it with ainvoke"
-            errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, message, recoverable=False)]
-            return to_tool_result(SkillResponse.failed(*errors), SkillResponse.to_json, self.name, tool_call_id)[0]
         errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]

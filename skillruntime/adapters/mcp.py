@@ -1,7 +1,7 @@
 """Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools.
 
 Callable skills are served as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
-revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, prompts, and the skills' files as plain
+revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, and the skills' files as plain
 resources. ``python -m skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and output.
 """
 
@@ -56,7 +56,7 @@ def to_server(
     """Return an MCP server of a runtime's skills: tools that can be called, and the skills' files to read.
 
     Instructions reach every client: the list of skills at ``initialize`` (*instructions* replaces it), one skill's by
-    the tool ``load_skill`` or as a prompt, and by the Skills extension where the client has it. Skills that their
+    the tool ``load_skill``, and by the Skills extension where the client has it. Skills that their
     author hides from models are not served. A failed call is answered with ``isError`` and the envelope. Of a catalog
     the runtime is made when a client first asks for more than the handshake.
     """
@@ -69,7 +69,10 @@ def to_server(
     def handler(method: str) -> Callable[[Any, Any], Awaitable[Any]]:
         async def handle(context: Any, params: Any) -> Any:
             if not served:
-                served.append(_served(source))
+                from skillruntime.adapters.mcp_handlers import Served
+                from skillruntime.runtime.runtime import SkillRuntime
+
+                served.append(Served(SkillRuntime(source) if isinstance(source, SkillCatalog) else source))
             return await getattr(served[0], method)(context, params)
 
         return handle
@@ -80,8 +83,6 @@ def to_server(
         instructions=_instructions(source) if instructions is None else instructions,
         on_list_tools=handler("list_tools"),
         on_call_tool=handler("call_tool"),
-        on_list_prompts=handler("list_prompts"),
-        on_get_prompt=handler("get_prompt"),
         on_list_resources=handler("list_resources"),
         on_read_resource=handler("read_resource"),
     )
@@ -145,13 +146,6 @@ def _is_public(catalog: SkillCatalog) -> bool:
         if descriptor.access is not AccessPolicy.PUBLIC or descriptor.auth.type is not AuthType.NONE:
             return False
     return True
-
-
-def _served(source: SkillRuntime | SkillCatalog) -> Served:
-    from skillruntime.adapters.mcp_handlers import Served
-    from skillruntime.runtime.runtime import SkillRuntime
-
-    return Served(SkillRuntime(source) if isinstance(source, SkillCatalog) else source)
 
 
 def _instructions(source: SkillRuntime | SkillCatalog) -> str | None:

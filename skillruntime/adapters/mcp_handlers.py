@@ -83,19 +83,6 @@ class Served:
             response = self._pages.record_answer(name, arguments, response)
         return types.CallToolResult.model_validate(to_mcp_result(response))
 
-    async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        shown = self._visible().values()
-        prompts = [types.Prompt(name=each.name, description=visible_line(each.description)) for each in shown]
-        return types.ListPromptsResult(prompts=prompts)
-
-    async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        metadata = self._visible().get(params.name)
-        if metadata is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
-        text = await anyio.to_thread.run_sync(self._rendered, params.name)
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
-
     async def list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
@@ -237,7 +224,8 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
             raise InvalidSkillError(
                 f"The skill {metadata.name!r} has more than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB"
             )
-        resources.append({"uri": to_uri(metadata.name, path), "digest": _digest(data), "size": len(data)})
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        resources.append({"uri": to_uri(metadata.name, path), "digest": digest, "size": len(data)})
     frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
     if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
         raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
@@ -284,7 +272,3 @@ def _paths(metadata: SkillMetadata) -> Iterator[str]:
         own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]  # noqa: PTH208
     yield from (path for path in own if os.path.isfile(os.path.join(directory, path)))  # noqa: PTH113, PTH118
     yield from (resource.path for resource in list_resources(directory))
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"

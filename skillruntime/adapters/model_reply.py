@@ -81,7 +81,7 @@ def _with_own_id(call: Any, before: list[Any]) -> Any:
     call_id = call.get("id")
     if call_id and all(each["id"] != call_id for each in before):
         return call
-    return {**call, "id": _new_id()}
+    return {**call, "id": f"call_{uuid.uuid4().hex[:16]}"}
 
 
 def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
@@ -100,10 +100,6 @@ def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
         )
         return {**call, "name": name, "args": {}}, [refused_call(name, call["id"], wrong)]
     return (call if arguments is call["args"] else {**call, "args": arguments}), []
-
-
-def _new_id() -> str:
-    return f"call_{uuid.uuid4().hex[:16]}"
 
 
 def finish_reason(message: BaseMessage) -> str | None:

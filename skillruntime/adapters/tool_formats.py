@@ -127,6 +127,7 @@ class SkillTools:
 
     With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` calls any of them. By
     default it is typed up to 128 callables, as many as every provider takes, and generic above, with a warning.
+    ``contracts`` are what can be called, by tool name.
     """
 
     def __init__(
@@ -144,15 +145,10 @@ class SkillTools:
         self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
         self._runtime = runtime
         self._own, own, contracts = tools_of_conversation(runtime, self.session, style, rendered)
-        self._contracts = {name: self._own.contract(name) for name in own}
+        self.contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)
-        self._contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
+        self.contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
         self._offered = {**{name: name for name in own}, **self._skills}
-
-    @property
-    def contracts(self) -> Mapping[str, Contract]:
-        """What can be called, by tool name."""
-        return self._contracts
 
     def to_openai(self, *, api: OpenAIInterface = "chat") -> list[dict[str, Any]]:
         """Return all definitions for OpenAI."""
@@ -167,7 +163,7 @@ class SkillTools:
         return [{"function_declarations": [to_gemini(each, name=name) for name, each in self._named()]}]
 
     def _named(self) -> list[tuple[str, Contract]]:
-        return [(self._skills.get(tool, tool), contract) for tool, contract in self._contracts.items()]
+        return [(self._skills.get(tool, tool), contract) for tool, contract in self.contracts.items()]
 
     def put_right(self, tool_name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
         """Return a model's call with its names put right, before the host's approvals and logs see it.
@@ -204,7 +200,7 @@ class SkillTools:
         name, arguments = self.put_right(tool_name, arguments)
         if (skill := self._skills.get(name)) is not None:
             return self._runtime, skill, arguments, self.session
-        if name in self._contracts:
+        if name in self.contracts:
             return self._own, name, arguments, None
         return SkillResponse.failed(unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest))
 

@@ -266,15 +266,3 @@ def test_an_argument_that_the_host_did_not_inject_is_not_asked_of_the_model() ->
     answer = enforce(greet).invoke(tool_call("greet", {"name": "Ada"}))
 
     assert [error.code.value for error in answer.artifact.errors] == ["INTERNAL_ERROR"]
-
-
-def test_a_tool_of_async_code_says_so_where_it_is_called_from_other_code() -> None:
-    """The failure is of the host's call, and names the one that works."""
-
-    async def look(query: str) -> str:
-        """Look it up."""
-        return query
-
-    answer = enforce(StructuredTool.from_function(coroutine=look)).invoke({"query": "a"})
-
-    assert "call it with ainvoke" in str(answer)

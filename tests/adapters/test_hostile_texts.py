@@ -222,7 +222,7 @@ def test_the_answers_of_the_conversations_tools(runtime: SkillRuntime, tool: str
 
 
 def test_the_mcp_server(runtime: SkillRuntime) -> None:
-    """Instructions, tools, prompts, resources and the Skills extension, through a real client."""
+    """Instructions, tools, resources and the Skills extension, through a real client."""
     mcp = pytest.importorskip("mcp")
     adapter = importlib.import_module("skillruntime.adapters.mcp")
     list_skills = importlib.import_module("tests.adapters.test_mcp").list_skills
@@ -232,13 +232,8 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
             tools = [tool.model_dump(mode="json") for tool in (await client.list_tools()).tools]
             assert_metadata([tool for tool in tools if tool["name"] in ("hostile", "derived__run")], "tools")
             assert not [text for text in strings(tools) if hidden_in(text)]
-            prompts = (await client.list_prompts()).prompts
-            assert_metadata([each.model_dump(mode="json") for each in prompts], "prompts")
             resources = (await client.list_resources()).resources
             assert_metadata([each.model_dump(mode="json") for each in resources], "resources")
-            prompt = await client.get_prompt("hostile")
-            assert_metadata(prompt.description, "the prompt's description")
-            assert_text(prompt.messages[0].content.text, "the prompt")
             loaded = await client.call_tool("load_skill", {"name": "hostile"})
             assert_text(loaded.content[0].text, "load_skill")
             asked = {"name": "hostile", "path": "notes.md"}

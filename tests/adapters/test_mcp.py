@@ -162,7 +162,7 @@ def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, w
 
 @pytest.mark.parametrize("way", [in_memory, in_memory_legacy])
 def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> None:
-    """At initialize, by the tool ``load_skill``, and as a prompt; they name tools as the client sees them."""
+    """At initialize, and by the tool ``load_skill``; they name tools as the client sees them."""
     path = Path(counting["counting"].path)
     (path.parent.parent / "word-list").mkdir()
     (path.parent.parent / "word-list" / "SKILL.md").write_text(
@@ -174,19 +174,15 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
 
     async def steps(client: Client) -> Any:
         loaded = await client.call_tool("load_skill", {"Name": "word-list"})
-        prompts = (await client.list_prompts()).prompts
-        prompt = await client.get_prompt("word-list")
         resource = await client.call_tool("read_skill_resource", {"name": "counting", "path": "references/rules.md"})
-        return client.instructions, loaded, prompts, prompt, resource
+        return client.instructions, loaded, resource
 
-    instructions, loaded, prompts, prompt, resource = anyio.run(way, counting.refresh(), steps)
+    instructions, loaded, resource = anyio.run(way, counting.refresh(), steps)
 
     assert "- word-list: Lists words." in instructions
     text = loaded.content[0].text
     assert text.startswith('<skill name="word-list">\nAsk for words.')
     assert "- word_list: List words" in text
-    assert [each.name for each in prompts] == ["counting", "word-list"]
-    assert prompt.messages[0].content.text == text
     framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
     assert resource.content[0].text == framed
 
