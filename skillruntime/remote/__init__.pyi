@@ -7,7 +7,6 @@ from skillruntime.remote.credentials import AuthorizationCode as AuthorizationCo
 from skillruntime.remote.credentials import ClientCredentials as ClientCredentials
 from skillruntime.remote.credentials import Credentials as Credentials
 from skillruntime.remote.credentials import CustomCredentials as CustomCredentials
-from skillruntime.remote.credentials import NoCredentials as NoCredentials
 from skillruntime.remote.credentials import Token as Token
 from skillruntime.remote.credentials import from_environment as from_environment
 from skillruntime.remote.credentials import variable_for as variable_for
@@ -16,7 +15,6 @@ from skillruntime.remote.descriptor_file import read_descriptor_file as read_des
 from skillruntime.remote.descriptor_parts import AccessPolicy as AccessPolicy
 from skillruntime.remote.descriptor_parts import OAuth2Config as OAuth2Config
 from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA as DESCRIPTOR_SCHEMA
-from skillruntime.remote.http_message import Transport as Transport
 from skillruntime.remote.http_message import UnreachableError as UnreachableError
 from skillruntime.remote.http_message import WireRequest as WireRequest
 from skillruntime.remote.http_message import WireResponse as WireResponse
