@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
+from skillruntime.adapters.langchain import enforce
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
@@ -116,7 +117,7 @@ def test_each_call_of_a_thread_with_checkpoints_is_answered_once(seed: int, kind
     turns = [hostile_turn(chosen, 12), hostile_turn(chosen, 12)]
     model = (StreamingModel if kind == "stream" else ScriptedChatModel)(replies=[*turns, AIMessage("Done.")])
     middleware = SkillMiddleware(SkillRuntime(functions=[add, power, ask]), tools=tools, catch_errors=True)
-    agent = create_agent(model, [host], middleware=[middleware], checkpointer=InMemorySaver())
+    agent = create_agent(model, [enforce(host)], middleware=[middleware], checkpointer=InMemorySaver())
 
     messages = run_to_end(agent, kind)
 
