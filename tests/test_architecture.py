@@ -161,8 +161,8 @@ MOST_LINES = {
     "adapters": 2_600,
     "cli": 2_763,
     "remote": 1_850,
-    "compatibility": 1_700,
-    "tokens": 1_100,
+    "compatibility": 1_698,
+    "tokens": 1_095,
     "testing": 41,
     "modules": 354,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from skillruntime.compatibility.comparison import Change, Verdict, compare
@@ -127,9 +128,10 @@ def _step(change: Change, names: Mapping[tuple[str, ...], Any], containment: Con
     match change.rule:
         case "parameter-renamed":
             return {"rename": {"from": pointer, "to": format_pointer((*here[:-1], finding.details["new_name"]))}}
-        # Dropping loses what the caller said, but the new version has no use for it; the step is not reversible.
+        # Dropping loses what the caller said: only where the name of no new parameter is like the old one's.
         case "parameter-removed":
-            return {"drop": pointer}
+            come = new.get("properties", {}).keys() - old["properties"].keys()
+            return None if get_close_matches(finding.path[-1], sorted(come)[:50]) else {"drop": pointer}
         case "required-parameter-added" | "now-required":
             schema = new.get("properties", {}).get(finding.details["name"], {})
             added = change.rule == "required-parameter-added"
@@ -169,12 +171,8 @@ def _converted(pointer: str, old: Any, new: Any, containment: Containment) -> di
     if after == "array" and before != "array" and (same or containment.covers(items, old)):
         return {"wrap": pointer}
     # Only an array of at most one item becomes a value without loss.
-    if (
-        before == "array"
-        and after != "array"
-        and old.get("maxItems") == 1
-        and containment.covers(new, old.get("items", True))
-    ):
+    is_single = before == "array" and after != "array" and old.get("maxItems") == 1
+    if is_single and containment.covers(new, old.get("items", True)):
         return {"unwrap": pointer}
     if before in TYPES and after in TYPES and before != after:
         step = {"convert": {"at": pointer, "from": before, "to": after}}
