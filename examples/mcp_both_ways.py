@@ -1,16 +1,15 @@
-"""Skills over MCP: a skillruntime server, started as a process; another runtime loads its tools and skills."""
+"""Skills over MCP: a skillruntime server, started as a process; another runtime loads its tools."""
 
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import anyio
 from mcp import Client, StdioServerParameters
 
-from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.mcp import fetch_skills, import_tools
+from skillruntime import SkillRuntime
+from skillruntime.adapters.mcp import import_tools
 
 HERE = Path(__file__).parent
 
@@ -25,15 +24,10 @@ async def main() -> None:
         result = await client.call_tool("unit_converter", {"value": 5, "from": "mi", "to": "km"})
         print("called:", result.structured_content)
 
-        with tempfile.TemporaryDirectory() as directory:
-            root = await fetch_skills(client, directory, server="example")
-            runtime = SkillRuntime(discover(root))
-            print("fetched, verified, untrusted:", [*runtime.catalog])
-            names = await import_tools(runtime, client, server="example")
-            response = await runtime.call("example/unit_converter", {"value": "5", "from": "mi", "to": "KM"})
-            print(
-                "imported:", names, response.data, [repair["rule"] for repair in (response.metadata or {})["repairs"]]
-            )
+        runtime = SkillRuntime()
+        names = await import_tools(runtime, client, server="example")
+        response = await runtime.call("example/unit_converter", {"value": "5", "from": "mi", "to": "KM"})
+        print("imported:", names, response.data, [repair["rule"] for repair in (response.metadata or {})["repairs"]])
 
 
 if __name__ == "__main__":

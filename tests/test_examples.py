@@ -38,7 +38,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
         ("openai_sdk.py", ['"rule":"trailing-comma"', "A marathon is about 42.16 km."], "openai"),
         ("anthropic_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "anthropic"),
         ("gemini_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "google.genai"),
-        ("mcp_both_ways.py", ["tool: unit_converter", "'value': 8.04672", "verified, untrusted"], "mcp"),
+        ("mcp_both_ways.py", ["tool: unit_converter", "'value': 8.04672", "imported"], "mcp"),
         ("pydantic_ai_agent.py", ['"value":42.164813', "A marathon is about 42.16 km."], "pydantic_ai"),
         ("openai_agents.py", ['"value":42.164813', "A marathon is about 42.16 km."], "agents"),
         ("google_adk_agent.py", ["42.164813", "A marathon is about 42.16 km."], "google.adk"),

@@ -132,7 +132,7 @@ def contract_with(text: str) -> str:
 
 def result(text: str) -> None:
     parse_text_output(encoded(text))
-    reported_failure(encoded(text))
+    reported_failure(text)
     visible_line(text)
     escaped(text)
     hidden_characters(text)

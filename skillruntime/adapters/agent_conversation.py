@@ -17,16 +17,15 @@ from skillruntime.adapters.conversation_tools import (
     skills_prompt,
     to_text,
 )
-from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_tool, put_right
+from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, put_right
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_call import is_control_flow
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.runtime.activation import ActiveSkill, digest_of, fingerprint, render_activation
+from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
-from skillruntime.tokens.budget import TokenLimits
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -50,10 +49,6 @@ class Prompting:
             last = self._last = (catalog, session.fit_catalog(tokens, style, pins=pins))
         session.record_catalog(last[1])
         return last[1]
-
-    def text_digest(self, active: ActiveSkill) -> str:
-        """Return the digest of the message that shows *active* when it is loaded."""
-        return digest_of(render_activation(active, self.tool_list.to_shown_name, self.tool_list.to_schema))
 
 
 class Conversation:
@@ -137,10 +132,6 @@ class Conversation:
             return sent, arguments
         return name, right
 
-    def nearest_tools(self, sent: str, others: Iterable[str]) -> tuple[str, ...]:
-        """Return the tools whose names are most like *sent*."""
-        return meant_tool(self._runtime, sent, {name: name for name in others}).nearest
-
     def skill_of(self, tool_name: str) -> str | None:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""
         names = {*self._runtime.function_skills()}
@@ -156,7 +147,8 @@ class Conversation:
             active = self._runtime.open_skill(name)
         except SkillRuntimeError:
             return None
-        return fingerprint(active), self._prompting.text_digest(active)
+        shape = self._tool_list
+        return fingerprint(active), digest_of(render_activation(active, shape.to_shown_name, shape.to_schema))
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
@@ -188,10 +180,8 @@ class Conversation:
         """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
         # Compared at every use, because a host may set another catalog at any time.
         catalog, functions = self._runtime.catalog, tuple(self._runtime.function_skills())
-        if self._is_made_from(catalog, functions):
-            return
         with self._lock:
-            if self._is_made_from(catalog, functions):
+            if self._basis is not None and self._basis[0] is catalog and self._basis[1] == functions:
                 return
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
@@ -206,9 +196,6 @@ class Conversation:
             self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
             self._basis = (catalog, functions)
 
-    def _is_made_from(self, catalog: SkillCatalog, functions: tuple[str, ...]) -> bool:
-        return self._basis is not None and self._basis[0] is catalog and self._basis[1] == functions
-
 
 class Conversations:
     """The conversations of one agent, by the key that each has in its state; the latest 256 are kept."""
@@ -217,16 +204,14 @@ class Conversations:
         self,
         runtime: SkillRuntime,
         prompting: Prompting,
-        *,
-        limits: TokenLimits | None,
-        model: str,
         workspace: Callable[[str], str] | None,
+        **options: Any,
     ) -> None:
+        """*workspace* gives each conversation's directory by its key; *options* are those of `SkillRuntime.session`."""
         self._runtime = runtime
         self._prompting = prompting
-        self._limits = limits
-        self._model = model
         self._workspace = workspace
+        self._options = options
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -238,7 +223,7 @@ class Conversations:
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory in another process.
                 workspace = None if self._workspace is None else self._workspace(key)
-                session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model, key=key)
+                session = self._runtime.session(workspace=workspace, key=key, **self._options)
                 found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
                 # A service sees any number of conversations; a closed one is rebuilt from its state.
                 if len(self._kept) > _KEPT:

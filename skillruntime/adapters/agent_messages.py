@@ -1,21 +1,110 @@
-"""The messages of a conversation: the text about skills, each skill's instructions once, and answers to calls."""
+"""What an agent's state holds of skills: which are loaded, and the messages with their text and answers to calls."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from typing_extensions import TypedDict
 
-from skillruntime.adapters.agent_state import loading_answers
 from skillruntime.adapters.checkpoints import storable
 from skillruntime.adapters.conversation_tools import unknown_tool
 from skillruntime.adapters.model_reply import refused_call
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.activation import digest_of
+from skillruntime.runtime.activation import as_text, digest_of
+
+
+class LoadedSkill(TypedDict):
+    """One loaded skill: its fingerprint, a digest of the message that shows its instructions, and when it was used.
+
+    ``used`` is a counter, not a time: the highest was used last.
+    """
+
+    edition: str
+    text: str
+    used: int
+
+
+def merge_loaded(
+    before: Mapping[str, LoadedSkill | None] | None, update: Mapping[str, LoadedSkill | None] | None
+) -> dict[str, LoadedSkill | None]:
+    """Return the state after *update*: the reducer. None instead of a skill unloads it.
+
+    >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
+    {}
+    """
+    # LangGraph applies the updates of parallel tool calls one by one: each names only the skill that it touched.
+    merged = {**(before or {}), **(update or {})}
+    return {name: loaded for name, loaded in merged.items() if loaded is not None}
+
+
+class SkillState(AgentState[Any]):
+    """What the middleware keeps in an agent's state."""
+
+    loaded_skills: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]]
+    skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
+    skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
+    """Names the last message of the model, within the conversation: see `first_turn`."""
+
+
+def first_turn(state: Mapping[str, Any], parent: str) -> str:
+    """Return the name of the turn in which a run begins: different for each run, the same if the run is begun again.
+
+    It is made of the messages up to the last that is not the model's work, because a history that a caller sends again
+    has other ids. *parent* names the task of the graph around this one, so that two agents of one thread differ.
+    """
+    messages = state.get("messages") or []
+    people = [number for number, message in enumerate(messages, start=1) if message.type == "human"]
+    begun = people[-1] if people else 0
+    said = [(message.type, message.content, getattr(message, "tool_calls", None)) for message in messages[:begun]]
+    turn = digest_of(as_text([state.get("skill_turn"), parent, said]))
+    for message in messages[begun:]:
+        if isinstance(message, AIMessage):
+            turn = digest_of(turn)  # as `SkillMiddleware` names the turn after each message of the model
+    return turn
+
+
+def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
+    """Return the active skills in the order of loading: of those loaded, the *limit* that were used last."""
+    loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
+    if len(loaded) <= limit:
+        return dict(loaded)
+    # By use, but in the order of loading: the prompt keeps its bytes.
+    kept = sorted(loaded, key=lambda name: loaded[name]["used"], reverse=True)[:limit]
+    return {name: loaded[name] for name in loaded if name in kept}
+
+
+def next_use(state: Mapping[str, Any]) -> int:
+    """Return the ``used`` counter for a skill that is used now."""
+    loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
+    return max((one["used"] for one in loaded.values()), default=0) + 1
+
+
+def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
+    """Return, by their index, the messages that show a skill's instructions, each with the skill's name.
+
+    The text itself is read: a history that a caller sent back as JSON has lost artifacts and ``additional_kwargs``.
+    """
+    found: dict[int, str] = {}
+    calls: set[str] = set()
+    for index, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            # Only of this message: a model may use the same ids in its next one.
+            calls = {str(call["id"]) for call in message.tool_calls if call["name"] == "load_skill"}
+        is_answer = isinstance(message, ToolMessage) and message.tool_call_id in calls
+        if is_answer and (opening := _OPENING.match(message.text)):
+            found[index] = opening["name"]
+    return found
+
+
+# As `render_activation` begins the instructions.
+_OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')
 
 
 def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
@@ -74,51 +163,27 @@ _SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere
 _UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 
-# Parts of langgraph.prebuilt.tool_node's INVALID_TOOL_NAME_ERROR_TEMPLATE and TOOL_INVOCATION_ERROR_TEMPLATE.
+# A part of langgraph.prebuilt.tool_node's INVALID_TOOL_NAME_ERROR_TEMPLATE.
 _UNKNOWN = "is not a valid tool, try one of"
-_MALFORMED, _END = " with error:\n", "Please fix the error and try again."
 
 
-def refused(
-    request: ToolCallRequest, code: ErrorCode, message: str, action: str, *, recoverable: bool = False
-) -> ToolMessage:
-    """Return the answer to a call that the middleware does not make."""
+def refused(request: ToolCallRequest, code: ErrorCode, message: str, action: str) -> ToolMessage:
+    """Return the answer to a call that the middleware does not make, and that the model can correct."""
     call = request.tool_call
-    return refused_call(call["name"], call["id"], SkillError(code, message, recoverable, None, action))
-
-
-def not_approved(request: ToolCallRequest) -> ToolMessage:
-    """Return the answer to a call that the host's ``ask`` did not allow."""
-    return refused(
-        request,
-        ErrorCode.ACCESS_DENIED,
-        f"The host did not approve running {request.tool_call['name']!r}",
-        "Do not repeat the call; ask the user how to continue without it",
-    )
+    return refused_call(call["name"], call["id"], SkillError(code, message, True, None, action))
 
 
 def in_place_of_framework_text(
-    request: ToolCallRequest,
-    result: ToolMessage,
-    nearest: Callable[[ToolCallRequest], Sequence[str]],
-    *,
-    with_malformed: bool,
+    request: ToolCallRequest, result: ToolMessage, nearest: Callable[[ToolCallRequest], Sequence[str]]
 ) -> ToolMessage | None:
-    """Return the envelope for an unknown tool, and *with_malformed* for arguments that the host's tool refused.
+    """Return the envelope for an unknown tool.
 
-    LangGraph's text about an unknown tool lists every tool of the agent, also those that are not offered at the moment.
+    LangGraph's text about it lists every tool of the agent, also those that are not offered at the moment.
     """
-    if result.status != "error":
+    if result.status != "error" or request.tool is not None or _UNKNOWN not in result.text:
         return None
-    if request.tool is None and _UNKNOWN in result.text:
-        call = request.tool_call
-        return refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest(request)))
-    # An envelope of ours has an artifact, and may quote the same words.
-    if with_malformed and result.artifact is None and _MALFORMED in result.text:
-        wrong = result.text.partition(_MALFORMED)[2].strip().removesuffix(_END).strip()
-        action = "Send arguments that fit the tool's schema, and call again"
-        return refused(request, ErrorCode.INVALID_INPUT, wrong, action, recoverable=True)
-    return None
+    call = request.tool_call
+    return refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest(request)))
 
 
 def make_storable(answer: ToolMessage) -> None:

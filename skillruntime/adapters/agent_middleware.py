@@ -6,7 +6,6 @@ that message was summarised or trimmed away or the skill has changed since, at t
 
 from __future__ import annotations
 
-import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -27,15 +26,13 @@ except ModuleNotFoundError as error:
 
 from skillruntime.adapters import agent_messages
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_state import (
+from skillruntime.adapters.agent_messages import (
     SkillState,
     active_skills,
     first_turn,
     loading_answers,
-    next_turn,
     next_use,
 )
-from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
     FIXED,
@@ -44,7 +41,7 @@ from skillruntime.adapters.conversation_tools import (
     require_free_names,
     unknown_tool,
 )
-from skillruntime.adapters.known_names import is_hidden
+from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -56,11 +53,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
-__all__ = ["Ask", "SkillMiddleware"]
-
-
-Ask = Callable[[str, Mapping[str, Any]], bool | Awaitable[bool]]
-"""Decides, by name and arguments, whether a tool may run that no active skill pre-approves."""
+__all__ = ["SkillMiddleware"]
 
 
 class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
@@ -72,11 +65,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
       schemas come with its instructions. With ``"typed"`` each of its tools is offered, with its schema, while the
       skill is active; that changes the tools whenever a skill is loaded.
     - A skill is active once loaded, and among the *max_active* used last.
-    - With *refresh*, each run sees skills that were added, changed or removed; so does a resumed thread.
+    - Each run sees skills that were added, changed or removed; so does a resumed thread.
     - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
-    - While a skill is active, tools that match its ``allowed-tools`` run without asking. Any other tool runs if *ask*
-      allows it, or if *ask* is None. With *restrict*, no other tool runs while an active skill has ``allowed-tools``.
-      *aliases* maps the names in ``allowed-tools`` to those of the host's tools.
+    - A skill's ``allowed-tools`` change nothing: which tools need an approval the host says, as with LangChain's
+      ``HumanInTheLoopMiddleware``.
     - *limits*, *model* and *workspace* are those of each conversation's `SkillSession`; see `session`.
     """
 
@@ -91,11 +83,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         style: str = "compact",
         pins: Sequence[str] = (),
         max_active: int = 8,
-        refresh: bool = True,
         catch_errors: bool = False,
-        restrict: bool = False,
-        ask: Ask | None = None,
-        aliases: Mapping[str, tuple[str, ...]] = ALIASES,
         limits: TokenLimits | None = None,
         model: str = "gpt-4o",
         workspace: Callable[[str], str] | None = None,
@@ -113,14 +101,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._tool_list = _TOOL_LISTS[tools]
         register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
-        self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
+        self._conversations = Conversations(runtime, prompting, workspace, limits=limits, model=model)
         self._runtime = runtime
         self._max_active = max_active
-        self._refreshes = refresh
         self._catches = catch_errors
-        self._restricts = restrict
-        self._ask = ask
-        self._aliases = aliases
         self._seen: set[str] = set()  # the host's tools
         self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill")))
         # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
@@ -145,10 +129,6 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             )
         return self._conversations.of(state).session
 
-    def is_preapproved(self, name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
-        """Whether an active skill's ``allowed-tools`` match this call, for hosts with their own approval."""
-        return permits(self._allowed(state)[1], name, arguments, self._aliases)
-
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
         config = var_child_runnable_config.get() or {}
@@ -157,16 +137,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
-        if self._refreshes:
-            # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
-            fresh = self._runtime.catalog.refresh()
-            if fresh is not self._runtime.catalog:
-                self._runtime.catalog = fresh
-            conversation = self._conversations.of(state)
-            if changed := self._changed(state, conversation):
-                self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
-                conversation.forget(changed)
-                update["loaded_skills"] = changed
+        # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
+        fresh = self._runtime.catalog.refresh()
+        if fresh is not self._runtime.catalog:
+            self._runtime.catalog = fresh
+        conversation = self._conversations.of(state)
+        if changed := self._changed(state, conversation):
+            self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
+            conversation.forget(changed)
+            update["loaded_skills"] = changed
         if resumed := self._resumed(state):
             update["loaded_skills"] = resumed
         return update
@@ -190,19 +169,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Run a skill's tool, or another tool if it is allowed."""
+        """Run a skill's tool, or another tool."""
         routed = self._routed(request)
         if isinstance(routed, ToolMessage):
             return routed
         try:
-            if self._must_ask(routed):
-                answer = self._asked(routed)
-                if inspect.isawaitable(answer):
-                    if inspect.iscoroutine(answer):
-                        answer.close()  # or Python warns that it was never awaited
-                    raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
-                if answer is not True:
-                    return agent_messages.not_approved(routed)
             result = handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -211,15 +182,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Run a skill's tool, or another tool if it is allowed."""
+        """Run a skill's tool, or another tool."""
         routed = self._routed(request)
         if isinstance(routed, ToolMessage):
             return routed
         try:
-            if self._must_ask(routed):
-                answer = self._asked(routed)
-                if (await answer if inspect.isawaitable(answer) else answer) is not True:
-                    return agent_messages.not_approved(routed)
             result = await handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -317,7 +284,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             extended: ExtendedModelResponse[Any] = response
             return extended
         # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
-        update: dict[str, Any] = {"skill_turn": next_turn(str(request.state.get("skill_turn")))}
+        update: dict[str, Any] = {"skill_turn": digest_of(str(request.state.get("skill_turn")))}
         # The request left them out; so they leave the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
         if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
@@ -336,16 +303,6 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if (skill_name := conversation.skill_of(name)) is not None:
                 return self._not_offered(request, conversation, skill_name)
             return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
-        # Only the host's tools: skills answer for themselves, by their contracts.
-        if self._restricts:
-            is_declared, allowed = self._allowed(request.state)
-            if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
-                return agent_messages.refused(
-                    request,
-                    ErrorCode.ACCESS_DENIED,
-                    f"{name!r} was not run: the active skills allow {', '.join(allowed) or 'no other tool'}",
-                    "Use one of the allowed tools, or tell the user what is missing",
-                )
         return request
 
     def _not_offered(self, request: ToolCallRequest, conversation: Conversation, skill: str) -> ToolMessage:
@@ -359,7 +316,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             tools = [tool.name for tool in conversation.typed_tools(skill)]
             wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
             action = f"Use one of its tools: {', '.join(map(repr, tools))}" if tools else "Follow its instructions"
-        return agent_messages.refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action, recoverable=True)
+        return agent_messages.refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action)
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
         """Whether a tool of *skill* may run: it is loaded, or needs no loading.
@@ -375,35 +332,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
         if isinstance(result, ToolMessage):
-            own = agent_messages.in_place_of_framework_text(
-                request, result, self._nearest, with_malformed=self._catches
-            )
+            own = agent_messages.in_place_of_framework_text(request, result, self._nearest)
             if own is not None:
                 return own
             agent_messages.make_storable(result)
         return self._noted(request, result)
-
-    def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
-        """Return whether any active skill declares ``allowed-tools``, and the entries of all that do."""
-        # Read from the file at each call, so that an edited list is in force at once.
-        catalog = self._runtime.catalog
-        declared = []
-        for name in active_skills(state, self._max_active):
-            metadata = catalog.get(name)
-            frontmatter = None if metadata is None else metadata.read_frontmatter()
-            if frontmatter is not None and frontmatter.restricts_tools:
-                declared.append(frontmatter.allowed_tools)
-        return bool(declared), [entry for entries in declared for entry in entries]
-
-    def _must_ask(self, request: ToolCallRequest) -> bool:
-        name = request.tool_call["name"]
-        if self._ask is None or request.tool is None or self._is_skills(request):
-            return False
-        return not self.is_preapproved(name, request.tool_call["args"], request.state)
-
-    def _asked(self, request: ToolCallRequest) -> bool | Awaitable[bool]:
-        assert self._ask is not None
-        return self._ask(request.tool_call["name"], request.tool_call["args"])
 
     def _is_skills(self, request: ToolCallRequest) -> bool:
         """Whether the tool is one of the conversation's own or a skill's."""
@@ -411,7 +344,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
         """Return the names of tools that are most like that of a call which nothing answers."""
-        return self._conversations.of(request.state).nearest_tools(request.tool_call["name"], self._own)
+        return meant_tool(self._runtime, request.tool_call["name"], {name: name for name in self._own}).nearest
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)

@@ -19,12 +19,10 @@ __all__ = ["CHECKPOINT_TYPES", "register_checkpoint_types", "storable"]
 CHECKPOINT_TYPES: Final = (SkillResponse, SkillError, ErrorCode)
 """For a checkpointer's own list: ``JsonPlusSerializer(allowed_msgpack_modules=CHECKPOINT_TYPES)``."""
 
-_MSGPACK = "langgraph.checkpoint.serde._msgpack"
-
 
 def register_checkpoint_types() -> None:
     """Let LangGraph's serializer, if it is loaded, read our types back without a warning, also in strict mode."""
-    module: Any = sys.modules.get(_MSGPACK)
+    module: Any = sys.modules.get("langgraph.checkpoint.serde._msgpack")
     known = getattr(module, "SAFE_MSGPACK_TYPES", None)
     if isinstance(known, frozenset):
         names = {(kind.__module__, kind.__name__) for kind in CHECKPOINT_TYPES}

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callable, meant_skill
-from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.catalog.visibility import escaped, visible_json, visible_line, visible_text
@@ -45,7 +45,6 @@ class ToolList:
     whether they contain its schema: they must where no tool definition does.
     """
 
-    name: ToolListName
     own: tuple[str, ...]
     how_to: str
     to_shown_name: Callable[[str], str]
@@ -55,7 +54,6 @@ class ToolList:
 _ON_FAILURE = "Answers are envelopes: on failure, read errors[].suggested_action and act on it."
 
 TYPED = ToolList(
-    "typed",
     ("load_skill", "read_skill_resource"),
     "You have skills. Before you use one, load it with load_skill and follow its instructions; its tools are offered "
     f"then. {_ON_FAILURE}",
@@ -64,7 +62,6 @@ TYPED = ToolList(
 )
 
 FIXED = ToolList(
-    "fixed",
     ("load_skill", "call_skill", "read_skill_resource", "search_skills"),
     "You have skills. Before you use one, load it with load_skill and follow its instructions. Call what they list as "
     f"callable with call_skill. {_ON_FAILURE}",
@@ -111,21 +108,15 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
     return [name for name in runtime.callable_names() if not is_hidden(runtime, name) and name not in OWN_TOOLS]
 
 
-def contracts_of(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
-    """Return the contracts of the callables *names*; one that has changed since it was listed may be missing."""
-    found = {}
-    for name in names:
-        with suppress(SkillRuntimeError):
-            found[name] = runtime.contract(name)
-    return found
-
-
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
     """Return the contracts of *names* that a request may define: of an untrusted skill no more than its tokens allow.
 
     What is left out is called by name, with ``call_skill``.
     """
-    contracts = contracts_of(runtime, names)
+    contracts = {}
+    for name in names:
+        with suppress(SkillRuntimeError):  # it may have changed since it was listed
+            contracts[name] = runtime.contract(name)
     limited: dict[str, dict[str, str]] = {}
     for name, contract in contracts.items():
         metadata = runtime.catalog.get(name.partition("/")[0])
@@ -195,13 +186,6 @@ def tool_list_of(style: ToolStyle) -> ToolList:
     return TYPED if style == "typed" else FIXED
 
 
-def own_tool_names(style: ToolStyle, rendered: Rendered, *, is_any_left_out: bool = False) -> list[str]:
-    """Return which of `OWN_TOOLS` a conversation needs."""
-    names = ["load_skill", "read_skill_resource"]
-    names += [] if fits(rendered) else ["search_skills"]
-    return [*names, "call_skill"] if style == "generic" or is_any_left_out else names
-
-
 def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
     """Return the system message's part about skills: how to use them, the catalog, and the host's functions."""
     parts = [tool_list.how_to, rendered.text]
@@ -233,10 +217,12 @@ def conversation_runtime(
     tool_list: ToolList = TYPED,
     rendered: Rendered | None = None,
     let_through: Callable[[Exception], bool] | None = None,
+    load: Callable[[str], str] | None = None,
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call.
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call. With
+    *load*, which gives a skill's instructions, *session* is for cut texts alone: many clients share it.
     """
     own = SkillRuntime()
 
@@ -244,6 +230,8 @@ def conversation_runtime(
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
         # Before anything else, so that no other error reveals that it exists.
         name = _skill_name(runtime, arguments["name"])
+        if load is not None:
+            return SkillResponse("success", load(name))
         text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
         active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
         # The middleware keeps both in the agent's state.
@@ -271,7 +259,7 @@ def conversation_runtime(
         return await runtime.call(
             name,
             arguments.get("arguments", {}),
-            session=session,
+            session=session if load is None else None,
             version=arguments.get("version"),
             config=context.config,
             call_id=context.call_id,
@@ -281,6 +269,29 @@ def conversation_runtime(
         )
 
     return own
+
+
+def tools_of_conversation(
+    runtime: SkillRuntime,
+    session: SkillSession,
+    style: ToolStyle,
+    rendered: Rendered,
+    let_through: Callable[[Exception], bool] | None = None,
+) -> tuple[SkillRuntime, list[str], dict[str, Contract]]:
+    """Return the conversation's own tools, the names of those it needs, and the contracts that are tools themselves.
+
+    Raises:
+        ValueError: two callables would share a tool name.
+    """
+    tool_list = tool_list_of(style)
+    own = conversation_runtime(runtime, session, tool_list=tool_list, rendered=rendered, let_through=let_through)
+    callables = [] if style == "generic" else visible_callables(runtime)
+    tool_names([*callables, *OWN_TOOLS])
+    contracts = definable(runtime, callables)
+    names = ["load_skill", "read_skill_resource"]
+    names += [] if fits(rendered) else ["search_skills"]
+    names += ["call_skill"] if style == "generic" or len(contracts) < len(callables) else []
+    return own, names, contracts
 
 
 def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:

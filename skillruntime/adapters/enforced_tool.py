@@ -7,7 +7,6 @@ message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any, get_type_hints
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
+from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -34,15 +33,12 @@ from skillruntime.runtime.error_responses import to_errors, unwrapped
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
 
 
-def enforce(
-    tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate", host_injects: bool = False
-) -> EnforcedTool:
+def enforce(tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate") -> EnforcedTool:
     """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
 
     *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. An
     argument that is injected (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's
-    ``ToolNode`` and not checked; in any other call the model may have sent it, so it counts as unknown. With
-    *host_injects* it is taken from every call: for a loop of your own that sets it in each, whatever the model sent.
+    ``ToolNode`` and not checked; in any other call the model may have sent it, so it counts as unknown.
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema.
@@ -53,7 +49,7 @@ def enforce(
             f"enforce takes one tool of LangChain; got {tool!r:.80}. Make a function one with "
             "langchain_core.tools.tool, or give it to SkillRuntime(functions=[...]), which enforces it already"
         )
-    return EnforcedTool(tool, policy=policy, formats=formats, host_injects=host_injects)
+    return EnforcedTool(tool, policy=policy, formats=formats)
 
 
 _COPIED = (
@@ -69,11 +65,8 @@ class EnforcedTool(BaseTool):
     _contract: Contract = PrivateAttr()
     _policy: Policy | None = PrivateAttr()
     _injected: frozenset[str] = PrivateAttr()
-    _host_injects: bool = PrivateAttr()
 
-    def __init__(
-        self, tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate", host_injects: bool = False
-    ) -> None:
+    def __init__(self, tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate") -> None:
         register_checkpoint_types()
         contract = _contract_of(tool, formats)
         super().__init__(
@@ -84,7 +77,6 @@ class EnforcedTool(BaseTool):
         self._contract = contract
         self._policy = None if policy is None else policy_named(policy)  # an unknown name is refused here
         self._injected = _injected_names(tool, contract)
-        self._host_injects = host_injects
 
     @property
     def func(self) -> Callable[..., Any] | None:
@@ -124,8 +116,7 @@ class EnforcedTool(BaseTool):
             with _refused(error):
                 return super().run(_shown(given), *args, **kwargs)
         try:
-            inner = _with_config(self._inner, accepted.arguments)
-            result = inner.run({**accepted.arguments, **injected}, *args, **kwargs)
+            result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
             return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
@@ -139,8 +130,7 @@ class EnforcedTool(BaseTool):
             with _refused(error):
                 return await super().arun(_shown(given), *args, **kwargs)
         try:
-            inner = _with_config(self._inner, accepted.arguments)
-            result = await inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
+            result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
             return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
@@ -155,8 +145,8 @@ class EnforcedTool(BaseTool):
             return tool_input, {}
         # InjectedState, InjectedStore and ToolRuntime arrive among the arguments and are not JSON.
         tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
-        is_from_host = self._host_injects or (
-            tool_node is not None and any(isinstance(value, tool_node.ToolRuntime) for value in tool_input.values())
+        is_from_host = tool_node is not None and any(
+            isinstance(value, tool_node.ToolRuntime) for value in tool_input.values()
         )
         injected = {key: value for key, value in tool_input.items() if is_from_host and key in self._injected}
         return {key: value for key, value in tool_input.items() if key not in injected and key != PROOF}, injected
@@ -190,10 +180,6 @@ class EnforcedTool(BaseTool):
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        if isinstance(error, NotImplementedError) and self.func is None and self.coroutine is not None:
-            message = f"{self.name!r} runs in async code only: call it with ainvoke"
-            errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, message, recoverable=False)]
-            return to_tool_result(SkillResponse.failed(*errors), SkillResponse.to_json, self.name, tool_call_id)[0]
         errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
@@ -228,21 +214,6 @@ def _contract_of(tool: BaseTool, formats: Formats) -> Contract:
             schema = {**schema, "additionalProperties": False}
     document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
     return Contract.from_dict(document, name=tool.name, formats=formats)
-
-
-def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
-    """Return *tool* so that its function gets the argument ``config``, which LangChain takes for its own.
-
-    `StructuredTool` has a parameter of that name, so that the model's value never reaches the function.
-    """
-    if "config" not in arguments or not isinstance(tool, StructuredTool):
-        return tool
-    value, schema = arguments["config"], tool.args_schema
-    if isinstance(schema, type) and issubclass(schema, BaseModel):
-        value = getattr(schema.model_validate(arguments), "config", value)
-    functions = {"func": tool.func, "coroutine": tool.coroutine}
-    given = {name: functools.partial(each, config=value) for name, each in functions.items() if each is not None}
-    return tool.model_copy(update=given)
 
 
 def _declared(contract: Contract) -> Mapping[str, Any]:

@@ -21,25 +21,21 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
-from pydantic_core import PydanticUndefined
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
     ToolStyle,
     chosen_style,
-    conversation_runtime,
-    definable,
-    own_tool_names,
     require_free_names,
     require_runtime,
     skills_prompt,
     to_text,
     tool_list_of,
+    tools_of_conversation,
     unknown_tool,
-    visible_callables,
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
-from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
+from skillruntime.adapters.known_names import meant_tool, put_right
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import (
     PROOF,
@@ -51,10 +47,9 @@ from skillruntime.adapters.tool_call import (
     place_of,
     to_tool_result,
 )
-from skillruntime.adapters.tool_names import to_tool_name, tool_names
+from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
-from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
@@ -94,9 +89,9 @@ class SkillTool(BaseTool):
             SkillRuntimeError: no skill has this name, or it has nothing to call.
         """
         require_runtime(runtime)
-        found = {**_read_fields(runtime.contract(skill), skill), "name": to_tool_name(skill)}
-        own = _fields_of_class(type(self))
-        super().__init__(**{**{name: value for name, value in found.items() if name not in own}, **fields})
+        contract = runtime.contract(skill)
+        described = {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
+        super().__init__(**{"name": to_tool_name(skill), **described, **fields})
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
 
@@ -148,17 +143,6 @@ class SkillTool(BaseTool):
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
         return call
-
-
-@functools.cache
-def _fields_of_class(kind: type[SkillTool]) -> frozenset[str]:
-    """Return what a subclass states of its tools, as LangChain's own do: ``description: str = "..."``."""
-    stated = {name: kind.model_fields[name].default for name in ("name", "description", "args_schema")}
-    return frozenset(name for name, default in stated.items() if default not in (PydanticUndefined, None))
-
-
-def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:
-    return {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
 
 
 _SIGNATURE = inspect.Signature(
@@ -283,15 +267,11 @@ class SkillToolkit(BaseToolkit):
         return self._tools[1]
 
     def _built(self) -> list[BaseTool]:
-        runtime, style = self._runtime, self._style_now()
+        runtime = self._runtime
         rendered = self._session.fit_catalog(self._catalog_tokens)
-        own = conversation_runtime(
-            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, let_through=is_control_flow
+        own, own_names, defined = tools_of_conversation(
+            runtime, self._session, self._style_now(), rendered, is_control_flow
         )
-        names = [] if style == "generic" else visible_callables(runtime)
-        tool_names([*names, *OWN_TOOLS])
-        defined = definable(runtime, names)
-        own_names = own_tool_names(style, rendered, is_any_left_out=len(defined) < len(names))
         tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in own_names]
         typed = [SkillTool(runtime, name, session=self._session) for name in defined]
         schemas = [(tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed]

@@ -1,30 +1,163 @@
-"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools and skills.
+"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools.
 
 Callable skills are served as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
-revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, prompts, and the skills' files as plain
+revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, and the skills' files as plain
 resources. ``python -m skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and output.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import sys
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from skillruntime.adapters.mcp_server import serve_http, serve_stdio, to_server
-from skillruntime.adapters.skill_manifest import EXTENSION
+import skillruntime
+from skillruntime.extras import missing_extra
+
+try:
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+except ModuleNotFoundError as error:
+    raise missing_extra(error) from None
+
+from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
+from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.adapters.mcp_client import fetch_skills, import_tools, list_skills
+    from skillruntime.adapters.mcp_client import import_tools
+    from skillruntime.adapters.mcp_handlers import Served
+    from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["EXTENSION", "fetch_skills", "import_tools", "list_skills", "serve_http", "serve_stdio", "to_server"]
+__all__ = ["import_tools", "serve_http", "serve_stdio", "to_server"]
+
+TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
+_CATALOG_TOKENS = 4_000  # of the instructions at initialize, as in an agent's system message
+_HOW_TO = (
+    "This server has skills. Before you use one, load it with load_skill and follow its instructions; its tools are in "
+    "the list of tools. Answers are envelopes: on failure, read errors[].suggested_action and act on it."
+)
+
+
+class SkillParams(types.RequestParams):
+    """The parameters of ``skills/get``."""
+
+    uri: str
+
+
+def to_server(
+    source: SkillRuntime | SkillCatalog, *, name: str = "skillruntime", instructions: str | None = None
+) -> Server[Any]:
+    """Return an MCP server of a runtime's skills: tools that can be called, and the skills' files to read.
+
+    Instructions reach every client: the list of skills at ``initialize`` (*instructions* replaces it), one skill's by
+    the tool ``load_skill``, and by the Skills extension where the client has it. Skills that their
+    author hides from models are not served. A failed call is answered with ``isError`` and the envelope. Of a catalog
+    the runtime is made when a client first asks for more than the handshake.
+    """
+    if not isinstance(source, SkillCatalog):
+        from skillruntime.adapters.conversation_tools import require_free_names  # of a catalog, only at its first use
+
+        require_free_names(source)
+    served: list[Served] = []
+
+    def handler(method: str) -> Callable[[Any, Any], Awaitable[Any]]:
+        async def handle(context: Any, params: Any) -> Any:
+            if not served:
+                from skillruntime.adapters.mcp_handlers import Served
+                from skillruntime.runtime.runtime import SkillRuntime
+
+                served.append(Served(SkillRuntime(source) if isinstance(source, SkillCatalog) else source))
+            return await getattr(served[0], method)(context, params)
+
+        return handle
+
+    server: Server[Any] = Server(
+        name,
+        version=skillruntime.__version__,
+        instructions=_instructions(source) if instructions is None else instructions,
+        on_list_tools=handler("list_tools"),
+        on_call_tool=handler("call_tool"),
+        on_list_resources=handler("list_resources"),
+        on_read_resource=handler("read_resource"),
+    )
+    server.add_request_handler("skills/list", types.PaginatedRequestParams, handler("list_skills"))
+    server.add_request_handler("skills/get", SkillParams, handler("get_skill"))
+    server.extensions["io.modelcontextprotocol/skills"] = {}
+    return server
+
+
+async def serve_stdio(source: SkillRuntime | SkillCatalog) -> None:
+    """Serve over standard input and output until the client closes them."""
+    server = to_server(source)
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.0.1", port: int = 8400) -> None:
+    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process.
+
+    The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer token is required if the
+    environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an address that other machines reach, and where the descriptor
+    of a skill says that it is not for everyone, one is made and printed.
+
+    Raises:
+        ModuleNotFoundError: the packages of the ``serve`` extra are missing.
+    """
+    try:
+        import uvicorn
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+
+    from skillruntime.adapters.local_port import LOCAL_HOSTS, guarded
+
+    is_local = host in LOCAL_HOSTS
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token:
+        catalog = source if isinstance(source, SkillCatalog) else source.catalog
+        token = None if is_local and _is_public(catalog) else secrets.token_urlsafe(24)
+    # The SDK would check Host and Origin as well, but not let a name of the user's choice through.
+    app = to_server(source).streamable_http_app(host=host)
+    checked = guarded(app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host})
+    print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201  for the person
+    if token is not None:
+        print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
+    config = uvicorn.Config(checked, host=host, port=port, log_level="warning", lifespan="on", ws="none")
+    await uvicorn.Server(config).serve()
+
+
+def _is_public(catalog: SkillCatalog) -> bool:
+    """Whether no skill has a descriptor that asks for authentication or restricts who may call it."""
+    from skillruntime.remote.descriptor import AccessPolicy, AuthType
+    from skillruntime.remote.descriptor_file import read_descriptor_file
+
+    for name in catalog:
+        try:
+            descriptor = read_descriptor_file(catalog.activate(name))
+        except SkillRuntimeError:
+            return False
+        if descriptor is None:
+            continue
+        if descriptor.access is not AccessPolicy.PUBLIC or descriptor.auth.type is not AuthType.NONE:
+            return False
+    return True
+
+
+def _instructions(source: SkillRuntime | SkillCatalog) -> str | None:
+    """Return the text for ``initialize``; no contract is read for it."""
+    catalog = source if isinstance(source, SkillCatalog) else source.catalog
+    rendered = catalog.for_model().render(_CATALOG_TOKENS)
+    return f"{_HOW_TO}\n\n{rendered.text}" if rendered.text else None
 
 
 def __getattr__(name: str) -> Any:
     """Import the client's side when it is used: a server answers ``initialize`` without it."""
-    if name not in ("fetch_skills", "import_tools", "list_skills"):
+    if name != "import_tools":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from skillruntime.adapters import mcp_client
 

@@ -6,38 +6,43 @@ Nothing of this is imported before a client asks for it: the answer to ``initial
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
+from urllib.parse import quote, unquote
 
 import anyio.to_thread
 import mcp_types as types
 from mcp import MCPError
 from pydantic import Field
 
-from skillruntime.adapters.conversation_tools import (
-    CALL_SKILL,
-    LOAD_SKILL,
-    READ_RESOURCE,
-    definable,
-    visible_callables,
-)
-from skillruntime.adapters.known_names import is_hidden, meant_callable, meant_skill, meant_tool
-from skillruntime.adapters.mcp_client import ListSkillsResult
-from skillruntime.adapters.skill_manifest import read_file, split_uri, to_entry, to_uri
+from skillruntime.adapters.conversation_tools import conversation_runtime, definable, visible_callables
+from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tool_names import mcp_names
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.frontmatter import cut
+from skillruntime.catalog.resources import list_resources, media_type, read_bytes
 from skillruntime.catalog.skill import SkillMetadata
-from skillruntime.catalog.visibility import hidden_characters, visible_line
+from skillruntime.catalog.visibility import hidden_characters, listed_kinds, visible_line
+from skillruntime.catalog.visible_contract import hidden_in
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
-from skillruntime.runtime.activation import render_activation, render_resource
+from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, SkillRuntimeError
+from skillruntime.runtime.activation import render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 
-_PAGE = 100
 _OWN = ("load_skill", "read_skill_resource")
-_T = TypeVar("_T")
+
+
+class ListSkillsResult(types.CacheableResult):
+    """The answer to ``skills/list``."""
+
+    skills: list[dict[str, Any]]
+    result_type: str = Field(default="complete", alias="resultType")
 
 
 class GetSkillResult(types.CacheableResult):
@@ -54,36 +59,11 @@ class Served:
         self._runtime = runtime
         self._known: dict[str, str] = {}
         self._pages = runtime.session()  # the rest of long results, by handles that no other client can guess
-        self._own = self._own_tools()
-
-    def _own_tools(self) -> SkillRuntime:
-        """Return ``load_skill`` and its like: without a session, because one server may have many clients."""
-        own = SkillRuntime()
-
-        @own.implements("load_skill", contract=LOAD_SKILL)
-        def load_skill(arguments: dict[str, Any]) -> str:
-            name = self._visible_skill(arguments["name"])
-            return self._rendered(name)
-
-        @own.implements("read_skill_resource", contract=READ_RESOURCE)
-        def read_skill_resource(arguments: dict[str, Any]) -> str:
-            if self._pages.has_page(arguments["path"]):
-                return self._pages.read_on(arguments["path"])
-            name = self._visible_skill(arguments["name"])
-            return render_resource(self._visible().activate(name), arguments["path"])
-
-        @own.implements("call_skill", contract=CALL_SKILL)
-        async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
-            name = meant_callable(self._runtime, arguments["name"]).name
-            name = name or self._visible_skill(arguments["name"])
-            return await self._runtime.call(name, arguments.get("arguments"), version=arguments.get("version"))
-
-        return own
+        self._own = conversation_runtime(runtime, self._pages, load=self._rendered)
 
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         definitions = await anyio.to_thread.run_sync(self._definitions)
-        page, following = _page(definitions, params)
-        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in page], next_cursor=following)
+        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in definitions])
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
@@ -103,23 +83,9 @@ class Served:
             response = self._pages.record_answer(name, arguments, response)
         return types.CallToolResult.model_validate(to_mcp_result(response))
 
-    async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        shown, following = _page(list(self._visible().values()), params)
-        prompts = [types.Prompt(name=each.name, description=visible_line(each.description)) for each in shown]
-        return types.ListPromptsResult(prompts=prompts, next_cursor=following)
-
-    async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        metadata = self._visible().get(params.name)
-        if metadata is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
-        text = await anyio.to_thread.run_sync(self._rendered, params.name)
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
-
     async def list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        shown, following = _page(list(self._visible().values()), params)
         resources = [
             types.Resource(
                 uri=to_uri(each.name),
@@ -127,9 +93,9 @@ class Served:
                 description=visible_line(each.description),
                 mime_type="text/markdown",
             )
-            for each in shown
+            for each in self._visible().values()
         ]
-        return types.ListResourcesResult(resources=resources, next_cursor=following)
+        return types.ListResourcesResult(resources=resources)
 
     async def read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
@@ -155,9 +121,9 @@ class Served:
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
     async def list_skills(self, context: Any, params: types.PaginatedRequestParams) -> ListSkillsResult:
-        shown, following = _page(list(self._visible().values()), params)
+        shown = self._visible().values()
         entries = await anyio.to_thread.run_sync(lambda: [self._entry(metadata) for metadata in shown])
-        return ListSkillsResult(skills=[entry for entry in entries if entry is not None], nextCursor=following)
+        return ListSkillsResult(skills=[entry for entry in entries if entry is not None])
 
     async def get_skill(self, context: Any, params: Any) -> GetSkillResult:
         name, path = split_uri(params.uri) or ("", "")
@@ -196,11 +162,6 @@ class Served:
         shown = {name: tool for tool, name in self._tools().items()}
         return render_activation(active, lambda each: shown.get(each, each))
 
-    def _visible_skill(self, sent: str) -> str:
-        """Return the skill that a client means; raise for a hidden skill as for an unknown one."""
-        name = meant_skill(self._runtime, sent)
-        return self._visible().activate(sent).name if name is None else name
-
     def _visible(self) -> SkillCatalog:
         return self._runtime.catalog.for_model()
 
@@ -212,14 +173,102 @@ class Served:
             return None
 
 
-def _page(items: list[_T], params: types.PaginatedRequestParams | None) -> tuple[list[_T], str | None]:
-    cursor = None if params is None else params.cursor
-    if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
-        raise MCPError(types.INVALID_PARAMS, "Unknown cursor")
-    start = int(cursor or 0)
-    end = start + _PAGE
-    return items[start:end], str(end) if end < len(items) else None
-
-
 def _unknown(uri: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, f"Unknown resource: {uri[:200]}")
+
+
+MAX_FILES = 512
+MAX_BYTES = 16 * 1024 * 1024
+"""The largest skill that every host must accept (the extension's section "Limits")."""
+
+_SCHEME = "skill://"  # the extension's own URI scheme (SEP-2640, "Resource URIs")
+
+
+def to_uri(name: str, path: str = "SKILL.md") -> str:
+    """Return the address of a skill's file.
+
+    >>> to_uri("pdf-processing", "references/a b.md")
+    'skill://pdf-processing/references/a%20b.md'
+    """
+    return f"{_SCHEME}{quote(name)}/{quote(path)}"
+
+
+def split_uri(uri: str) -> tuple[str, str] | None:
+    """Return the skill and the path that *uri* names; None for any other address.
+
+    >>> split_uri("skill://pdf-processing/references/a%20b.md")
+    ('pdf-processing', 'references/a b.md')
+    """
+    if not uri.startswith(_SCHEME):
+        return None
+    name, _, path = uri.removeprefix(_SCHEME).partition("/")
+    return (unquote(name), unquote(path)) if name and path else None
+
+
+def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
+    """Return the extension's entry of a skill: ``uri``, ``frontmatter`` and the complete ``resources``.
+
+    Raises:
+        InvalidSkillError: its frontmatter cannot be read, or it is larger than a host must accept.
+    """
+    directory = os.path.dirname(metadata.path)  # noqa: PTH120 - as everywhere in the catalog, no pathlib
+    resources: list[dict[str, Any]] = []
+    total = 0
+    for path in _paths(metadata):
+        try:
+            data = read_file(metadata, path) if path == "SKILL.md" else read_bytes(directory, path, MAX_BYTES)
+        except ResourceNotFoundError as error:
+            raise InvalidSkillError(f"The skill {metadata.name!r} cannot be published: {error}") from None
+        total += len(data)
+        if len(resources) >= MAX_FILES or total > MAX_BYTES:
+            raise InvalidSkillError(
+                f"The skill {metadata.name!r} has more than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB"
+            )
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        resources.append({"uri": to_uri(metadata.name, path), "digest": digest, "size": len(data)})
+    frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
+    if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
+        raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
+    # The extension wants the frontmatter as it is written, so one that hides something cannot be in an entry.
+    if hidden := hidden_in(frontmatter):
+        raise InvalidSkillError(f"The frontmatter of {metadata.name!r} has {listed_kinds(hidden)}")
+    return {"uri": to_uri(metadata.name), "frontmatter": frontmatter, "resources": resources}
+
+
+def read_file(metadata: SkillMetadata, path: str) -> bytes:
+    """Return the bytes of a skill's file, ``SKILL.md`` and its contracts among them.
+
+    Raises:
+        ResourceNotFoundError: the skill has no such file.
+    """
+    asked = os.path.basename(metadata.path) if path == "SKILL.md" else path  # noqa: PTH119
+    return read_bytes(os.path.dirname(metadata.path), asked, MAX_BYTES)  # noqa: PTH120
+
+
+def _frontmatter(data: bytes) -> dict[str, Any]:
+    """Return the frontmatter of a SKILL.md as JSON, with the types that YAML gives its values."""
+    block = cut(data).block or ""
+    try:
+        read_yaml(block)  # bounded: a bomb of aliases ends here
+    except YamlFault as fault:
+        raise InvalidSkillError(f"The frontmatter cannot be read: {fault}") from None
+    import yaml  # imported here, because importing it takes as long as starting Python
+
+    try:
+        value = yaml.load(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        # JSON has no dates: they become text. What it has no form for, as NaN, is not published.
+        return dict(json.loads(json.dumps(value, default=str, allow_nan=False)))
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise InvalidSkillError(f"The frontmatter cannot be written as JSON: {error}") from None
+
+
+def _paths(metadata: SkillMetadata) -> Iterator[str]:
+    """Every file: SKILL.md, the contracts, which a catalog does not list, and all that it does."""
+    directory = os.path.dirname(metadata.path)  # noqa: PTH120
+    yield "SKILL.md"
+    own = ["contract.json", "contract.yaml", "contract.yml", "descriptor.json"]
+    inside = os.path.join(directory, "contracts")  # noqa: PTH118
+    if os.path.isdir(inside):  # noqa: PTH112
+        own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]  # noqa: PTH208
+    yield from (path for path in own if os.path.isfile(os.path.join(directory, path)))  # noqa: PTH113, PTH118
+    yield from (resource.path for resource in list_resources(directory))

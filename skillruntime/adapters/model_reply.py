@@ -35,30 +35,19 @@ def with_calls_settled(
     answers: list[BaseMessage] = []
     calls: list[Any] = []
     repaired: dict[str, list[str]] = {}
-    refused: list[BaseMessage] = []
-    for written in message.tool_calls:
-        name, arguments = put_right(written["name"], written["args"])
-        call = written
-        if (name, arguments) != (written["name"], written["args"]):
-            call = {**written, "name": name, "args": arguments}
-        call, refused = _storable_call(_with_own_id(call, calls))
-        if name != written["name"]:
-            repaired[call["id"]] = ["tool-name"]
-        calls.append(call)
-        answers += refused
-    # Only the last call can be truncated: a model writes its calls one after the other.
-    may_be_cut = is_cut and bool(calls) and not message.invalid_tool_calls
-    if may_be_cut and not refused and is_ours(calls[-1]["name"]):
-        cut = TruncatedInputError(
-            f"The model was cut off (finish_reason {reason}), so this call may not be whole",
-            suggested_action="Call again with all arguments, in fewer words",
-        )
-        answers.append(refused_call(calls[-1]["name"], calls[-1]["id"], *cut.to_errors()))
     # LangChain puts a call whose arguments json.loads rejects into `invalid_tool_calls`, where agents ignore it.
-    for number, broken in enumerate(message.invalid_tool_calls, start=1):
-        # A cut hits the end of the message, so only its last call can be truncated.
-        is_whole = is_cut and number < len(message.invalid_tool_calls)
-        call, rules, refused = _repaired_call(_with_own_id(broken, calls), None if is_whole else reason, put_right)
+    written = [*message.tool_calls, *message.invalid_tool_calls]
+    for number, each in enumerate(written, start=1):
+        # A cut hits the end of the message, so only its last call can be truncated: calls are written one by one.
+        may_be_cut = is_cut and number == len(written)
+        why = reason if may_be_cut or not is_cut else None
+        call, rules, refused = _settled(_with_own_id(each, calls), why, put_right)
+        if may_be_cut and not message.invalid_tool_calls and not refused and is_ours(call["name"]):
+            cut = TruncatedInputError(
+                f"The model was cut off (finish_reason {reason}), so this call may not be whole",
+                suggested_action="Call again with all arguments, in fewer words",
+            )
+            refused = [refused_call(call["name"], call["id"], *cut.to_errors())]
         calls.append(call)
         answers += refused
         if rules and not refused:
@@ -71,14 +60,17 @@ def with_calls_settled(
     return [message.model_copy(update=changes), *answers]
 
 
-def _repaired_call(broken: Any, reason: str | None, put_right: PutRight) -> tuple[Any, list[str], list[BaseMessage]]:
-    """Return a call whose JSON is broken as one that can be made, the rules of its repair, and else its answer."""
-    arguments, rules, errors = _read(broken.get("args"), reason)
-    written = broken.get("name") or "unknown"
-    name, arguments = put_right(written, arguments)
-    if name != written:
+def _settled(written: Any, reason: str | None, put_right: PutRight) -> tuple[Any, list[str], list[BaseMessage]]:
+    """Return a call as one that can be made, the rules of its repair, and the answer to one that cannot be made."""
+    arguments, rules, errors = written["args"], list[str](), list[SkillError]()
+    if not isinstance(arguments, dict):
+        arguments, rules, errors = _read(arguments, reason)
+    sent = written["name"] or "unknown"
+    name, arguments = put_right(sent, arguments)
+    if name != sent:
         rules = [*rules, "tool-name"]
-    call, refused = _storable_call({"name": name, "args": arguments, "id": broken["id"], "type": "tool_call"})
+    known = {key: value for key, value in written.items() if key != "error"}  # which a broken call has beside
+    call, refused = _storable_call({**known, "name": name, "args": arguments, "type": "tool_call"})
     if errors and not refused:
         refused = [refused_call(call["name"], call["id"], *errors)]
     return call, rules, refused
@@ -89,7 +81,7 @@ def _with_own_id(call: Any, before: list[Any]) -> Any:
     call_id = call.get("id")
     if call_id and all(each["id"] != call_id for each in before):
         return call
-    return {**call, "id": _new_id()}
+    return {**call, "id": f"call_{uuid.uuid4().hex[:16]}"}
 
 
 def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
@@ -108,10 +100,6 @@ def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
         )
         return {**call, "name": name, "args": {}}, [refused_call(name, call["id"], wrong)]
     return (call if arguments is call["args"] else {**call, "args": arguments}), []
-
-
-def _new_id() -> str:
-    return f"call_{uuid.uuid4().hex[:16]}"
 
 
 def finish_reason(message: BaseMessage) -> str | None:

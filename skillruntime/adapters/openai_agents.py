@@ -29,7 +29,7 @@ __all__ = ["SkillToolset", "enforce"]
 
 
 class SkillToolset:
-    """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of an ``Agent``.
+    """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of an ``Agent``, and a ``session``.
 
     The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool answers is the envelope.
     *style* is that of `SkillTools`. With *session*, whose key names the conversation, a call that is made again (a run
@@ -46,22 +46,10 @@ class SkillToolset:
     ) -> None:
         self._is_one_conversation = session is not None
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
-
-    @property
-    def session(self) -> SkillSession:
-        """The session that the tools share."""
-        return self._skills.session
-
-    @property
-    def instructions(self) -> str:
-        """The list of skills and how to use them, for the agent's ``instructions``."""
-        return self._skills.system_prompt
-
-    @property
-    def tools(self) -> list[Tool]:
-        """The tools, for the agent's ``tools``."""
+        self.session = self._skills.session
+        self.instructions = self._skills.system_prompt
         # The responses API, because a FunctionTool takes its flat form of a definition.
-        return [self._tool(definition) for definition in self._skills.to_openai(api="responses")]
+        self.tools: list[Tool] = [self._tool(each) for each in self._skills.to_openai(api="responses")]
 
     def model(self, model: str | Model) -> Model:
         """Return *model* with the names of tools put right in what it writes, before approvals and guardrails see it.

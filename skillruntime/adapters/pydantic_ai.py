@@ -31,7 +31,8 @@ class SkillToolset(AbstractToolset[Any]):
     """The skills of *runtime* for an agent: their tools, and the instructions that list them.
 
     Each run of the agent is a conversation of its own, unless *session* is given. What a tool answers is the envelope;
-    the part's ``metadata`` is the `SkillResponse`. *style* is that of `SkillTools`.
+    the part's ``metadata`` is the `SkillResponse`. *style* is that of `SkillTools`. ``names`` is a capability for the
+    agent that puts tools' names right in what the model wrote, before approvals see it.
     """
 
     def __init__(
@@ -49,11 +50,7 @@ class SkillToolset(AbstractToolset[Any]):
         self._catalog_tokens = catalog_tokens
         self._id = id
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
-
-    @property
-    def names(self) -> AbstractCapability[Any]:
-        """A capability for the agent that puts tools' names right in what the model wrote, before approvals see it."""
-        return _Names(self._skills)
+        self.names: AbstractCapability[Any] = _Names(self._skills)
 
     @property
     def id(self) -> str | None:

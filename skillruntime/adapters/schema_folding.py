@@ -108,16 +108,5 @@ def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
 
 def _either(one: Any, other: Any) -> dict[str, Any]:
     """Return the schema of a value that fits *one* or *other*."""
-    values = [_constants(one), _constants(other)]
-    # `const` in each branch is how discriminated unions name their kind: together they are an enum.
-    if values[0] is not None and values[1] is not None:
-        kept = {key: value for key, value in one.items() if key not in ("const", "enum")}
-        return {**kept, "enum": [*values[0], *(value for value in values[1] if value not in values[0])]}
     choices = one["anyOf"] if isinstance(one, Mapping) and set(one) == {"anyOf"} else [one]
     return {"anyOf": choices if other in choices else [*choices, other]}
-
-
-def _constants(part: Any) -> list[Any] | None:
-    if not isinstance(part, Mapping):
-        return None
-    return [part["const"]] if "const" in part else part.get("enum")

@@ -9,18 +9,15 @@ from typing import Any, Literal, Unpack
 from skillruntime.adapters.conversation_tools import (
     ToolStyle,
     chosen_style,
-    conversation_runtime,
-    definable,
-    own_tool_names,
     require_free_names,
     skills_prompt,
     to_object,
     to_text,
     tool_list_of,
+    tools_of_conversation,
     unknown_tool,
-    visible_callables,
 )
-from skillruntime.adapters.known_names import OWN_TOOLS, meant_tool, put_right
+from skillruntime.adapters.known_names import meant_tool, put_right
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
@@ -130,6 +127,7 @@ class SkillTools:
 
     With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` calls any of them. By
     default it is typed up to 128 callables, as many as every provider takes, and generic above, with a warning.
+    ``contracts`` are what can be called, by tool name.
     """
 
     def __init__(
@@ -144,23 +142,13 @@ class SkillTools:
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
-        tool_list = tool_list_of(style)
-        self.system_prompt = skills_prompt(runtime, rendered, tool_list)
+        self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
         self._runtime = runtime
-        self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
-        names = [] if style == "generic" else visible_callables(runtime)
-        contracts = definable(runtime, names)
-        own = own_tool_names(style, rendered, is_any_left_out=len(contracts) < len(names))
-        tool_names([*contracts, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
-        self._contracts = {name: self._own.contract(name) for name in own}
+        self._own, own, contracts = tools_of_conversation(runtime, self.session, style, rendered)
+        self.contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)
-        self._contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
+        self.contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
         self._offered = {**{name: name for name in own}, **self._skills}
-
-    @property
-    def contracts(self) -> Mapping[str, Contract]:
-        """What can be called, by tool name."""
-        return self._contracts
 
     def to_openai(self, *, api: OpenAIInterface = "chat") -> list[dict[str, Any]]:
         """Return all definitions for OpenAI."""
@@ -175,7 +163,7 @@ class SkillTools:
         return [{"function_declarations": [to_gemini(each, name=name) for name, each in self._named()]}]
 
     def _named(self) -> list[tuple[str, Contract]]:
-        return [(self._skills.get(tool, tool), contract) for tool, contract in self._contracts.items()]
+        return [(self._skills.get(tool, tool), contract) for tool, contract in self.contracts.items()]
 
     def put_right(self, tool_name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
         """Return a model's call with its names put right, before the host's approvals and logs see it.
@@ -212,7 +200,7 @@ class SkillTools:
         name, arguments = self.put_right(tool_name, arguments)
         if (skill := self._skills.get(name)) is not None:
             return self._runtime, skill, arguments, self.session
-        if name in self._contracts:
+        if name in self.contracts:
             return self._own, name, arguments, None
         return SkillResponse.failed(unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest))
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from skillruntime.adapters.schema_folding import fold_root
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.references import children, referenced
+from skillruntime.contract.references import referenced
 from skillruntime.tokens.schema_views import for_model
 
-_PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
+_REFERENCE = re.compile(r'"\$ref": "#/(\$defs|definitions)/([^"/]++)')
 
 
 def to_tool_schema(contract: Contract) -> dict[str, Any]:
@@ -40,10 +42,7 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     schema = fold_root(schema, lambda reference: _find(document, reference))
     # OpenAI rejects an object without "properties", even if it takes no arguments.
     result: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
-    used = _used_definitions(result, document)
-    for keyword in ("definitions", "$defs"):
-        if kept := {name: value for name, value in document.get(keyword, {}).items() if (keyword, name) in used}:
-            result[keyword] = kept
+    result |= _used_definitions(result, document)
     # Role marks are in strings alone, so this is JSON again. A call with such a name or value is accepted.
     text = json.dumps(for_model(result), ensure_ascii=False, default=str)
     sent: dict[str, Any] = json.loads(escaped(text))
@@ -55,29 +54,15 @@ def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | No
     return found if isinstance(found, Mapping) else None
 
 
-def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return the definitions that *schema* reaches, directly or not; all of them if a reference has another form."""
-    everything = {(keyword, name) for keyword in ("definitions", "$defs") for name in document.get(keyword, {})}
-    used: set[tuple[str, str]] = set()
-    pending = [schema] if everything else []  # most documents define nothing, and need not be walked
-    # A definition may use others: follow them until nothing new is found.
-    while pending:
-        for reference in _references(pending.pop()):
-            for prefix, keyword in _PREFIXES.items():
-                if reference.startswith(prefix):
-                    name = reference.removeprefix(prefix).partition("/")[0]
-                    key = (keyword, name.replace("~1", "/").replace("~0", "~"))
-                    if key in everything and key not in used:
-                        used.add(key)
-                        pending.append(document[keyword][key[1]])
-                    break
-            else:
-                return everything
+def _used_definitions(schema: Any, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definitions of *document* that *schema* reaches, directly or not."""
+    used: dict[str, Any] = {}
+    size = -1
+    # A definition may use others: look again until nothing new is found.
+    while size != sum(map(len, used.values())):
+        size = sum(map(len, used.values()))
+        for keyword, name in _REFERENCE.findall(json.dumps([schema, used], default=str)):
+            plain = unquote(name).replace("~1", "/").replace("~0", "~")
+            if plain in document.get(keyword, {}):
+                used.setdefault(keyword, {})[plain] = document[keyword][plain]
     return used
-
-
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping) and isinstance(reference := schema.get("$ref"), str):
-        yield reference
-    for child in children(schema):
-        yield from _references(child.schema)

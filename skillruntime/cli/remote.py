@@ -90,7 +90,7 @@ def _credentials(descriptor: SkillDescriptor, login: str | None, api_key_env: st
     from skillruntime.remote import ApiKey, from_environment
 
     if login is not None and descriptor.auth.oauth2 is not None:
-        return ApiKey(log_in(descriptor.auth.oauth2, login).access)
+        return log_in(descriptor.auth.oauth2, login)
     return ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
 
 

@@ -7,33 +7,20 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from skillruntime.compatibility.containment import Containment, for_item, for_member
+from skillruntime.compatibility.containment import Containment
 from skillruntime.compatibility.diff import Finding
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
 from skillruntime.compatibility.schema_size import Budget, measure
-from skillruntime.contract.migration.value_conversions import same_as
 
 __all__ = ["NO_COUNTEREXAMPLE", "Sides"]
 
 NO_COUNTEREXAMPLE = object()
 _CANDIDATES = 40
-_DEPTH = 3
-_ARRAYS = {"items", "prefixItems"}
-_OBJECTS = {"properties", "patternProperties", "additionalProperties"}
 _OF_THE_WHOLE = 12
-MANY_MEMBERS = 30
 _STEPS = 2 * 10**8  # of about 10 ns, for all counterexamples by one reading
 _OF_A_CANDIDATE = 5000
 _OF_A_VALUE = 300
-_BY_MEMBERS = frozenset(
-    {
-        *("type", "properties", "required", "additionalProperties", "minProperties", "maxProperties"),
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
-    }
-)
-"""The keywords of an object schema by which each declared member is judged by its own schema alone."""
-_COUNTED = frozenset({"minProperties", "maxProperties"})
 _TAKEN_OUT = {"required-parameter-added", "now-required", "no-longer-required", "field-removed"}
 _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-renamed"}
 
@@ -119,7 +106,7 @@ class Sides:
     def counterexample_of(self, finding: Finding) -> Any:
         """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_COUNTEREXAMPLE``."""
         counterexample = self._first(self._candidates(finding), _CANDIDATES)
-        if counterexample is NO_COUNTEREXAMPLE and not self._is_many_members:
+        if counterexample is NO_COUNTEREXAMPLE:
             # Computed once, because every unproven finding asks for it.
             if self._of_the_whole is None:  # the same for every finding
                 rest = samples(self._containment.difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
@@ -127,38 +114,12 @@ class Sides:
             counterexample = self._of_the_whole
         return counterexample
 
-    def answer(self) -> str:
-        """Return ``yes``, ``no`` or ``unknown``: whether the taker admits all that the giver does.
-
-        The engine compares every member with every other; of an object with many, each is compared by itself.
-        """
-        giver, taker = self.giver.schema, self.taker.schema
-        if not self._is_many_members:
-            return self._containment.answer(taker, giver)
-        # What relates members to one another is compared in the shells; each member then by itself.
-        needed = {*giver.get("required", ()), *taker.get("required", ())}
-        answers = {self._containment.answer(_shell(taker, needed), _shell(giver, needed))}
-        for name in {**giver["properties"], **taker["properties"]}:
-            given, taken = (_member(node, name) for node in (giver, taker))
-            if given is not False and same_as(given) != same_as(taken):
-                answers.add(self._containment.answer(taken, given))
-        return next((answer for answer in ("no", "unknown") if answer in answers), "yes")
-
-    @cached_property
-    def _is_many_members(self) -> bool:
-        schemas = (self.giver.schema, self.taker.schema)
-        are_plain = all(_is_by_members(each) and _COUNTED.isdisjoint(each) for each in schemas)
-        return are_plain and all(len(each.get("properties", ())) > MANY_MEMBERS for each in schemas)
-
     def _first(self, candidates: Iterator[Any], most: int) -> Any:
-        # Making candidates is work too, and what exceeded the budget once will again.
-        while not self._budget.is_exceeded and most:
-            most -= 1
-            candidate = next(candidates, NO_COUNTEREXAMPLE)
-            if candidate is NO_COUNTEREXAMPLE:
-                break
+        for candidate in islice(candidates, most):
             if self.shows(candidate):
                 return candidate
+            if self._budget.is_exceeded:  # what exceeded it once will again
+                break
         return NO_COUNTEREXAMPLE
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:
@@ -186,43 +147,6 @@ class Sides:
         else:
             yield from (_placed(giver, giver.schema, path, value) for value in samples(difference(given, taken), 8))
             yield from (_placed(giver, giver.schema, path, value) for value in samples(given, 8))
-            yield from (
-                _placed(giver, giver.schema, path, value) for value in islice(self._parts_between(given, taken), 12)
-            )
-
-    def _parts_between(self, given: Any, taken: Any, depth: int = 0) -> Iterator[Any]:
-        """Yield arrays and objects with one part that *given* is likely to admit and *taken* to refuse."""
-        if not isinstance(given, dict) or not isinstance(taken, dict) or depth > _DEPTH:
-            return
-        kinds = [node.get("type", ()) for node in (given, taken)]
-        base: Any
-        if _ARRAYS & (given.keys() | taken.keys()) and "array" in (kinds[0] or "array"):
-            places = max(len(node.get("prefixItems", ())) for node in (given, taken))
-            base = [next(iter(samples(for_item(given, index), 1)), None) for index in range(places)]
-            for index in range(places + 1):
-                for part in self._between(for_item(given, index), for_item(taken, index), depth):
-                    yield [*base[:index], part]
-                    yield [*base[:index], part, *base[index + 1 :]]
-        if _OBJECTS & (given.keys() | taken.keys()) and "object" in (kinds[0] or "object"):
-            base = next((value for value in samples({**given, "type": "object"}, 2) if isinstance(value, dict)), {})
-            for name in _names(given, taken):
-                for part in self._between(for_member(given, name), for_member(taken, name), depth):
-                    yield {**base, name: part}
-
-    def _between(self, given: Any, taken: Any, depth: int) -> Iterator[Any]:
-        """Yield a few values that the schema of a part, *given*, is likely to admit and *taken* to refuse."""
-        if given is False or taken is True or same_as(given) == same_as(taken):
-            return
-        yield from samples(self._containment.difference(given, taken), 2)
-        yield from islice(self._parts_between(given, taken, depth + 1), 2)
-        yield from samples(given, 3)
-
-
-def _is_by_members(schema: Any) -> bool:
-    """Whether *schema* is of an object whose declared members are judged each by its own schema alone."""
-    if not isinstance(schema, dict):
-        return False
-    return schema.keys() <= _BY_MEMBERS and isinstance(schema.get("additionalProperties", True), bool)
 
 
 def _size(value: Any) -> int:
@@ -238,22 +162,6 @@ def _size(value: Any) -> int:
         elif isinstance(part, dict):
             pending += part.values()
     return size
-
-
-def _shell(schema: Any, names: set[str]) -> Any:
-    """Return the object schema *schema* without its member schemas, except for which of *names* it forbids."""
-    return {**schema, "properties": {name: _member(schema, name) is not False for name in sorted(names)}}
-
-
-def _names(given: dict[str, Any], taken: dict[str, Any]) -> dict[str, None]:
-    """Return the names of members to try: declared ones, one or two for each pattern, and one of neither."""
-    found: dict[str, None] = {}
-    for node in (taken, given):
-        for pattern in node.get("patternProperties", {}):
-            names = [name for name in samples({"type": "string", "pattern": pattern}, 2) if isinstance(name, str)]
-            found |= dict.fromkeys(names)
-        found |= dict.fromkeys(node.get("properties", ()))
-    return {**found, "another": None}
 
 
 def _placed(judge: _Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:

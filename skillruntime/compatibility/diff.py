@@ -351,18 +351,12 @@ class _Difference:
         )
         if not changed:
             return
-        found: list[Finding] = []
         for keyword in BRANCHES:
-            # A branch that became another is compared inside, so that the finding names the member and not the union.
-            pairs = _pairs(old.get(keyword, ()), new.get(keyword, ()), in_order=keyword == "allOf")
-            if keyword in changed and pairs:
-                inside = [finding for pair in pairs for finding in self.at(path, *pair)]
-                found += inside
-                claimed = any(finding.set_theory is Bump.MAJOR for finding in inside)
-                # `oneOf` refuses values that two branches admit, which comparing single branches does not show.
-                if keyword != "oneOf" or claimed or self._judged(old, new) < Bump.MAJOR:
+            if keyword in changed:
+                inside = self._branches(path, keyword, old, new)
+                yield from inside
+                if inside and self._is_shown_by(inside, keyword, old, new):
                     changed.remove(keyword)
-        yield from found
         # JSON Schema Core 2020-12, 6.5: unknown keywords are annotations.
         unknown = [word for word in changed if word not in _JUDGED]
         if unknown:
@@ -370,15 +364,31 @@ class _Difference:
             yield Finding(path, "annotation-changed", why, Bump.PATCH, Bump.PATCH, None, old, new)
         judged = [word for word in changed if word in _JUDGED]
         if judged:
-            # A keyword is compared with those that it depends on: `then` without `if` has no effect.
-            words = set(judged).union({"type"}, *(family for family in _FAMILIES if family & set(judged)))
-            practical, strict = self._readings(*(_only(node, words) for node in (old, new)))
-            if max(practical, strict) > Bump.PATCH:
-                whole = self._readings(old, new)
-                if Bump.MAJOR in (practical, strict) or whole == (Bump.PATCH, Bump.PATCH):
-                    practical, strict = whole
-            rule, why = f"{judged[0]}-changed", f"{', '.join(judged)} changed"
-            yield Finding(path, rule, why, practical, strict, None, old, new)
+            yield self._of_keywords(path, judged, old, new)
+
+    def _branches(self, path: tuple[str, ...], keyword: str, old: dict[str, Any], new: dict[str, Any]) -> list[Finding]:
+        """Return the differences inside branches that became others, so that they name the member and not the union."""
+        pairs = _pairs(old.get(keyword, ()), new.get(keyword, ()), in_order=keyword == "allOf")
+        return [finding for pair in pairs for finding in self.at(path, *pair)]
+
+    def _is_shown_by(self, inside: list[Finding], keyword: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        """Whether what was found inside the branches is all that changed about the union."""
+        # `oneOf` refuses values that two branches admit, which comparing single branches does not show.
+        claimed = any(finding.set_theory is Bump.MAJOR for finding in inside)
+        return keyword != "oneOf" or claimed or self._judged(old, new) < Bump.MAJOR
+
+    def _of_keywords(
+        self, path: tuple[str, ...], judged: list[str], old: dict[str, Any], new: dict[str, Any]
+    ) -> Finding:
+        # A keyword is compared with those that it depends on: `then` without `if` has no effect.
+        words = set(judged).union({"type"}, *(family for family in _FAMILIES if family & set(judged)))
+        practical, strict = self._readings(*(_only(node, words) for node in (old, new)))
+        if max(practical, strict) > Bump.PATCH:
+            whole = self._readings(old, new)
+            if Bump.MAJOR in (practical, strict) or whole == (Bump.PATCH, Bump.PATCH):
+                practical, strict = whole
+        why = f"{', '.join(judged)} changed"
+        return Finding(path, f"{judged[0]}-changed", why, practical, strict, None, old, new)
 
 
 _JUDGED = {

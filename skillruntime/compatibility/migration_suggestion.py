@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from typing import Any
 
 from skillruntime.compatibility.comparison import Change, Verdict, compare
@@ -23,8 +23,6 @@ from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.versions import Version
 
 __all__ = ["Suggestion", "suggest_migration"]
-
-_MOST_REMOVED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +58,14 @@ def suggest_migration(
     unresolved = [change for change, _ in defaults[MAX_STEPS:]]
     broken = [change for change in verdict.changes if change.side == "input" and change.is_breaking]
     names = {change.finding.path: change.finding.details.get("new_name") for change in broken if change.finding}
-    pairs = _pairs(broken, containment)
-    added = {(*path[:-1], name) for path, (name, _) in pairs.items()}
-    names |= {path: name for path, (name, _) in pairs.items()}
     # Renames come first, so that later steps name the new places; deeper places before shallower ones.
     for change in sorted(broken, key=lambda change: (change.rule != "parameter-renamed", -change.path.count("/"))):
-        place = change.finding.path if change.finding else ()
-        if change.rule == "required-parameter-added" and place in added:
-            continue  # the old parameter becomes it
-        if change.rule == "parameter-removed" and place in pairs:
-            found = _moving(_moved(place, names), *pairs[place])
-        else:
-            step = _step(change, names, containment)
-            found = [] if step is None else [step]
+        step = _step(change, names, containment)
         # More steps than a migration may have are left to the author too.
-        if not found or len(steps) + len(found) > MAX_STEPS:
+        if step is None or len(steps) == MAX_STEPS:
             unresolved.append(change)
         else:
-            steps += found
+            steps.append(step)
     low = Version.parse(before.version or "1.0.0")
     # A contract without a version counts as 1.0.0, the first one that promises anything (SemVer section 5).
     to = verdict.next_version(low)
@@ -130,47 +118,6 @@ def _failing(document: dict[str, Any], broken: list[Change], unresolved: list[Ch
     return failed
 
 
-def _pairs(broken: list[Change], containment: Containment) -> dict[tuple[str, ...], tuple[str, bool]]:
-    """Return the removed parameters that have another name now, by path: the name, and whether it is a list of them.
-
-    The comparison pairs parameters of one schema; here a text may also have become an array of texts.
-    """
-    found: dict[tuple[str, ...], tuple[str, bool]] = {}
-    removed = [change.finding for change in broken if change.rule == "parameter-removed" and change.finding]
-    # Every removed parameter is compared with every new one.
-    if len(removed) > _MOST_REMOVED:
-        return found
-    # Lists first: what they leave may be a single parameter on each side.
-    for is_list in (True, False):
-        for finding in removed:
-            where, name, schema = finding.path[:-1], finding.path[-1], finding.details["schema"]
-            taken = {other for path, (other, _) in found.items() if path[:-1] == where}
-            before, after = finding.old["properties"], finding.new.get("properties", {})
-            come = [each for each in after if each not in before and each not in taken]
-            if is_list:
-                lists = [each for each in come if _converted("", schema, after[each], containment) == {"wrap": ""}]
-                # A plural at least: `query` -> `queries` is 0.67, `lang` -> `tags` 0.5.
-                pick = [each for each in lists if SequenceMatcher(None, name, each).ratio() >= 0.6]
-            else:
-                left = [each for each in removed if each.path[:-1] == where and each.path not in found]
-                pick = [each for each in come if _bare(after[each]) == _bare(schema)] if taken else []
-                pick = pick if len(come) == len(left) == 1 else []
-            if len(pick) == 1 and finding.path not in found:
-                found[finding.path] = (pick[0], is_list)
-    return found
-
-
-def _bare(schema: Any) -> Any:
-    if not isinstance(schema, dict):
-        return schema
-    return {key: value for key, value in schema.items() if key not in ("title", "description", "examples", "default")}
-
-
-def _moving(here: tuple[str, ...], name: str, is_list: bool) -> list[dict[str, Any]]:
-    rename = {"rename": {"from": format_pointer(here), "to": format_pointer((*here[:-1], name))}}
-    return [{"wrap": format_pointer(here)}, rename] if is_list else [rename]
-
-
 def _step(change: Change, names: Mapping[tuple[str, ...], Any], containment: Containment) -> dict[str, Any] | None:
     finding = change.finding
     if finding is None or not finding.path:
@@ -181,9 +128,10 @@ def _step(change: Change, names: Mapping[tuple[str, ...], Any], containment: Con
     match change.rule:
         case "parameter-renamed":
             return {"rename": {"from": pointer, "to": format_pointer((*here[:-1], finding.details["new_name"]))}}
-        # Dropping loses what the caller said, but the new version has no use for it; the step is not reversible.
+        # Dropping loses what the caller said: only where the name of no new parameter is like the old one's.
         case "parameter-removed":
-            return {"drop": pointer}
+            come = new.get("properties", {}).keys() - old["properties"].keys()
+            return None if get_close_matches(finding.path[-1], sorted(come)[:50]) else {"drop": pointer}
         case "required-parameter-added" | "now-required":
             schema = new.get("properties", {}).get(finding.details["name"], {})
             added = change.rule == "required-parameter-added"
@@ -223,12 +171,8 @@ def _converted(pointer: str, old: Any, new: Any, containment: Containment) -> di
     if after == "array" and before != "array" and (same or containment.covers(items, old)):
         return {"wrap": pointer}
     # Only an array of at most one item becomes a value without loss.
-    if (
-        before == "array"
-        and after != "array"
-        and old.get("maxItems") == 1
-        and containment.covers(new, old.get("items", True))
-    ):
+    is_single = before == "array" and after != "array" and old.get("maxItems") == 1
+    if is_single and containment.covers(new, old.get("items", True)):
         return {"unwrap": pointer}
     if before in TYPES and after in TYPES and before != after:
         step = {"convert": {"at": pointer, "from": before, "to": after}}

@@ -116,6 +116,15 @@ class _NormalForm:
                 found[keyword] = int(value)
             else:
                 found[keyword] = value
+        self._rewrite_older(node, found, followed)
+        # What a reference leads to is next to these keywords, and not known yet.
+        if "$ref" not in node:
+            _write_unevaluated_plainly(found)
+            _unwrap(found)
+        return found
+
+    def _rewrite_older(self, node: dict[str, Any], found: dict[str, Any], followed: tuple[str, ...]) -> None:
+        """Add to *found* what *node* says in keywords that 2019-09 and 2020-12 replaced."""
         # 2020-12 renamed: array-form `items` is `prefixItems`, and `additionalItems` is `items`.
         if isinstance(node.get("items"), list) and "additionalItems" in node:
             found["items"] = self.of(node["additionalItems"], followed)
@@ -126,11 +135,6 @@ class _NormalForm:
             if name in known:
                 raise NotComparable(f"'dependencies' and {keyword!r} both name {name!r}")
             found[keyword] = {**known, name: needed if isinstance(needed, list) else self.of(needed, followed)}
-        # What a reference leads to is next to these keywords, and not known yet.
-        if "$ref" not in node:
-            _write_unevaluated_plainly(found)
-            _unwrap(found)
-        return found
 
 
 def _may_share(found: dict[str, Any], target: dict[str, Any]) -> bool:

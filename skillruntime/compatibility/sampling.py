@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
 from itertools import chain, islice, product
 from math import ceil, floor
 from typing import Any
@@ -33,6 +34,7 @@ _FORMATS = {
 _TEXTS = ("a", "", "A", "ab", "a b", "0", "-", "1.5", "_", "é", "a" * 10, "/", ".", "A1", "z" * 40, " ")
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _GREATEST_FLOAT = sys.float_info.max
+_LARGE = Fraction(10**17 + 1)  # no float holds it exactly
 _LONGEST_TEXT = 100_000  # a longer text or array would cost more than the comparison that asks for it
 _MOST_ITEMS = 1000
 _DEPTH = 12
@@ -167,7 +169,8 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
 def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
     """Yield numbers at, next to and between the bounds, exactly: a float overflows on a long integer."""
     is_integer = schema.get("type") == "integer"
-    low, high, above, below, step = _limits(schema)
+    words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+    low, high, above, below, step = (exact_number(schema[word]) if word in schema else None for word in words)
     bottom = max((bound for bound in (low, above) if bound is not None), default=None)
     top = min((bound for bound in (high, below) if bound is not None), default=None)
     unit = step or Fraction(1)
@@ -180,7 +183,7 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
         tried += [last, last - unit, top - Fraction(1, 2)]
     if bottom is not None and top is not None:
         tried.append((bottom + top) / 2)
-    tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2)]
+    tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2), _LARGE]
     for value in tried:
         if value is None or not _is_between(value, low, high, above, below):
             continue
@@ -196,11 +199,6 @@ def _is_between(
     if (low is not None and value < low) or (high is not None and value > high):
         return False
     return (above is None or value > above) and (below is None or value < below)
-
-
-def _limits(schema: dict[str, Any]) -> list[Fraction | None]:
-    words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    return [exact_number(schema[word]) if word in schema else None for word in words]
 
 
 def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
@@ -222,17 +220,8 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
 
 
 def _several(inner: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
-    """Return *number* items; where each must be unique, those after the known ones are made longer or larger."""
-    if not schema.get("uniqueItems"):
-        return inner[:1] * number
-    items = inner[: max(number, 0)]
-    for index in range(len(items), number):
-        last = inner[-1]
-        if isinstance(last, str):
-            items.append(last + "a" * index)
-        else:
-            items.append(last + index if isinstance(last, int) else last)
-    return items
+    """Return *number* items, or fewer where each must be unique and no more are known."""
+    return inner[: max(number, 0)] if schema.get("uniqueItems") else inner[:1] * number
 
 
 def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
@@ -275,9 +264,7 @@ _OF_TYPE: dict[str, Any] = {
 def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
     """Yield texts that *pattern* matches, of several lengths; nothing where its syntax is not Python's."""
     try:
-        from re import _parser  # private, and the only reader of patterns there is
-
-        tree = _parser.parse(pattern)
+        tree = import_module("re._parser").parse(pattern)  # private, and the only reader of patterns there is
     except (ImportError, re.error, RecursionError):
         return
     # Repetitions are written low, low+1, ... times, until the length fits.

@@ -66,33 +66,37 @@ def _measured(schema: Any) -> SchemaSize:
         return SchemaSize(1, 1, 1)
     parts, ways, steps, wide = 1, 1, 0, 1
     for keyword, value in schema.items():
-        sizes = [_measured(child) for child in _children(keyword, value)]
-        inner = sum(size.parts for size in sizes)
-        parts += inner
-        steps += sum(size.steps for size in sizes)
-        wide += inner if keyword in _IN_PLACE else 0
-        if keyword in ("anyOf", "oneOf"):
-            ways *= sum(size.ways for size in sizes)
-        elif keyword == "allOf":
-            ways *= prod(size.ways for size in sizes)
-        elif keyword in ("then", "else"):
-            ways *= 1 + sum(size.ways for size in sizes)
-        elif keyword in _LISTED and isinstance(value, dict | list):
-            wide += len(value)
-        elif keyword in _DEPENDENT and isinstance(value, dict):
-            wide += _OF_A_DEPENDENCY * len(value) + inner
-        elif keyword == "enum" and isinstance(value, list):
-            listed = 3 * isqrt(len(value))  # constants are compared in pairs only
-            wide, parts = wide + listed, parts + listed
-        elif keyword == "$ref":
-            parts += 1
-        elif keyword == "pattern":
-            steps += 20 * len(str(value))
-        ways = min(ways, _TOO_MANY)
+        inside = [_measured(child) for child in _children(keyword, value)]
+        inner = sum(size.parts for size in inside)
+        listed = 3 * isqrt(len(value)) if keyword == "enum" and isinstance(value, list) else 0
+        parts += inner + listed + (keyword == "$ref")
+        steps += sum(size.steps for size in inside) + (20 * len(str(value)) if keyword == "pattern" else 0)
+        wide += listed + _width(keyword, value, inner)
+        ways = min(ways * _ways(keyword, [size.ways for size in inside]), _TOO_MANY)
     # A part of a union is counted in all unions around it too, as the engine meets it again in each.
     references = _references(schema) if "$defs" in schema or "definitions" in schema else 0
     steps += max(wide, ways) ** 4 + (_TOO_MANY if references > _MOST_REFERENCES else 0)
     return SchemaSize(parts, ways, steps)
+
+
+def _width(keyword: str, value: Any, inner: int) -> int:
+    """Return how many things the engine compares with one another for *keyword*, which has *inner* parts."""
+    if keyword in _IN_PLACE:
+        return inner
+    if keyword in _LISTED and isinstance(value, dict | list):
+        return len(value)
+    if keyword in _DEPENDENT and isinstance(value, dict):
+        return _OF_A_DEPENDENCY * len(value) + inner
+    return 0
+
+
+def _ways(keyword: str, inside: list[int]) -> int:
+    """Return by how much *keyword* multiplies the ways to fit a schema."""
+    if keyword in ("anyOf", "oneOf"):
+        return sum(inside)
+    if keyword == "allOf":
+        return prod(inside)
+    return 1 + sum(inside) if keyword in ("then", "else") else 1
 
 
 def _references(node: Any) -> int:

@@ -20,26 +20,15 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document import may_be_repeated
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
-from skillruntime.remote.credentials import Credentials, Shown
+from skillruntime.remote import invocation_flow
+from skillruntime.remote.credentials import Credentials, Shown, from_environment
 from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType, SkillDescriptor
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
-from skillruntime.remote.environment_credentials import from_environment
 from skillruntime.remote.hosts import origin_of
 from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.invocation_flow import (
-    InvocationFlow,
-    Pause,
-    Plan,
-    Saw,
-    Send,
-    StepResult,
-    cancel,
-    invoke,
-    read_error,
-    resume,
-)
+from skillruntime.remote.http_transport import HttpTransport, send
+from skillruntime.remote.invocation_flow import InvocationFlow, Pause, Plan, Saw, Send, StepResult, read_error
 from skillruntime.remote.protocol import (
     Caller,
     Execution,
@@ -56,7 +45,7 @@ from skillruntime.runtime.error_responses import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
 from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["RemoteClient", "RemoteRunner", "attach_remote_skills", "fetch_descriptor", "remote_runners"]
+__all__ = ["RemoteClient", "attach_remote_skills", "fetch_descriptor", "to_output"]
 
 _FETCH_CODES = {
     401: WireCode.AUTH_REQUIRED,
@@ -96,8 +85,6 @@ class RemoteClient:
         key: str | None = None,
         timeout: float | None = None,
         trace_id: str | None = None,
-        priority: str = "normal",
-        repeatable: bool | None = None,
         caller: Caller | None = None,
         on_change: Callable[[Execution], None] | None = None,
     ) -> Execution:
@@ -111,11 +98,10 @@ class RemoteClient:
             RemoteError: it was refused, or could not be followed to its end.
             SkillOutputError: its output is not what the descriptor promises.
         """
-        if repeatable is None:
-            repeatable = may_be_repeated(self.descriptor.extensions.annotations)
+        repeatable = may_be_repeated(self.descriptor.extensions.annotations)
         # At least one: 0 is refused by the protocol, and a call that has no time left is still a call.
         timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
-        context = InvocationContext(trace_id, priority, timeout_ms)
+        context = InvocationContext(trace_id, timeout_ms=timeout_ms)
         request = InvocationRequest(caller or self.caller, self.descriptor.id, arguments, context)
         plan = self._plan(request, key or secrets.token_hex(16), trace_id, repeatable)
         seen: list[Execution] = []
@@ -127,7 +113,7 @@ class RemoteClient:
 
         # The server keeps the deadline; ours is only for one that does not.
         with anyio.move_on_after(None if timeout is None else timeout + self.grace):
-            return self._checked(await self._drive(plan, invoke(plan), note))
+            return self._checked(await self._drive(plan, invocation_flow.invoke(plan), note))
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
         message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
@@ -139,12 +125,12 @@ class RemoteClient:
     async def resume(self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None) -> Execution:
         """Follow an execution that was begun before, this process's start included, and return it ended."""
         plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
-        return self._checked(await self._drive(plan, resume(plan, execution_id), on_change))
+        return self._checked(await self._drive(plan, invocation_flow.resume(plan, execution_id), on_change))
 
     async def cancel(self, execution_id: str) -> Execution:
         """Ask the server to stop an execution, and return its new state."""
         plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
-        return await self._drive(plan, cancel(plan, execution_id), None)
+        return await self._drive(plan, invocation_flow.cancel(plan, execution_id), None)
 
     def _checked(self, execution: Execution) -> Execution:
         """Return *execution* if its output is what the descriptor promises.
@@ -254,7 +240,7 @@ async def _request_cancel(sender: _Sender, plan: Plan, execution_id: str) -> Non
     """Ask the server to cancel the execution, shielded and bounded; failures are ignored."""
     # We are being cancelled ourselves: without the shield nothing would be sent, without the limit we would hang.
     with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS):
-        request = next(cancel(plan, execution_id))
+        request = next(invocation_flow.cancel(plan, execution_id))
         assert isinstance(request, Send)
         await sender.send(request.request)
 
@@ -264,7 +250,6 @@ class RemoteRunner:
     """A remote skill as a runner: what the runtime calls like any other."""
 
     client: RemoteClient
-    on_change: Callable[[Execution], None] | None = None
 
     stops_when_cancelled = False  # the server was asked to stop, but may still be running
 
@@ -284,7 +269,6 @@ class RemoteRunner:
                 trace_id=context.call_id,
                 # A server that trusts us can distinguish our users by it.
                 caller=replace(self.client.caller, id=context.caller) if context.caller else None,
-                on_change=self.on_change,
             )
         except RemoteError as error:
             raise as_input_error(error) or error from None
@@ -326,15 +310,12 @@ def _violation_error(violation: Mapping[str, Any]) -> SkillError:
     # The model knows its arguments, not the protocol's request around them.
     path = str(violation.get("field") or "").removeprefix("/inputs")
     expected, actual = violation.get("expected"), violation.get("actual")
-    try:
-        code = ErrorCode(str(violation.get("code")))
-    except ValueError:
-        code = ErrorCode.INVALID_INPUT
     said = f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - at {path[:100]}"
-    message = str(violation.get("message") or said)[:500]
-    action = violation.get("suggested_action")
-    details = shortened({"path": path, "expected": expected, "received": actual})
-    return SkillError(code, message, True, details, action if isinstance(action, str) else None)
+    document = {**violation, "message": str(violation.get("message") or said)[:500], "recoverable": True}
+    document["code"] = violation.get("code") or ErrorCode.INVALID_INPUT.value
+    document["details"] = shortened({"path": path, "expected": expected, "received": actual})
+    _, (error, *_) = read_reported({"status": "failed", "errors": [document]})
+    return error
 
 
 def remote_runners(
@@ -342,7 +323,6 @@ def remote_runners(
     credentials: Callable[[SkillDescriptor], Credentials] = from_environment,
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
-    on_change: Callable[[Execution], None] | None = None,
 ) -> RunnerFactory:
     """Return the factory for `SkillRuntime(runners=[...])`: runs the skills whose descriptor.json says api or task.
 
@@ -353,12 +333,10 @@ def remote_runners(
         # A script of the skill runs here, whatever the descriptor says of an endpoint.
         if contract.name != skill.name or contract.run.get("script"):
             return None
-        descriptor = read_descriptor_file(skill)
-        # A plugin is embedded and knowledge is read (4.3): neither is called over the network.
-        if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
+        descriptor = _remote_descriptor(skill)
+        if descriptor is None:
             return None
-        client = RemoteClient(descriptor, credentials(descriptor), transport, guard)
-        return RemoteRunner(client, on_change)
+        return RemoteRunner(RemoteClient(descriptor, credentials(descriptor), transport, guard))
 
     return factory
 
@@ -380,13 +358,22 @@ def attach_remote_skills(
     attached = []
     for name in runtime.catalog:
         skill = runtime.catalog.activate(name)
-        descriptor = None if name in skill.contracts else read_descriptor_file(skill)
-        if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
+        descriptor = None if name in skill.contracts else _remote_descriptor(skill)
+        if descriptor is None:
             continue
         runner = RemoteRunner(RemoteClient(descriptor, credentials(descriptor), transport, guard))
         runtime.implements(name, contract=descriptor.to_contract(name))(runner)
         attached.append(name)
     return attached
+
+
+def _remote_descriptor(skill: Skill) -> SkillDescriptor | None:
+    """Return the descriptor of a skill that is called over the network."""
+    descriptor = read_descriptor_file(skill)
+    # A plugin is embedded and knowledge is read (4.3): neither is called.
+    if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
+        return None
+    return descriptor
 
 
 async def fetch_descriptor(
@@ -406,16 +393,12 @@ async def fetch_descriptor(
     shown = await credentials(AuthConfig(AuthType.API_KEY), False) if credentials is not None else Shown()
     request = WireRequest("GET", url, {"accept": "application/json", **shown.headers})
     try:
-        if transport is not None:
-            response = await transport(request)
-        else:
-            async with HttpTransport(guard) as http:
-                response = await http(request)
+        response = await send(request, transport, guard)
     except UnreachableError as error:
         raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))) from None
     if response.status != 200:
-        code = _FETCH_CODES.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
         message = f"The address of the descriptor answered {response.status}"
+        code = _FETCH_CODES.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
         raise RemoteError(read_error(response) or ErrorDocument(code, message))
     try:
         return SkillDescriptor.from_dict(parse_json(response.body))

@@ -1,15 +1,46 @@
-"""The credentials that a client sends: a key, a token, or what the host's own callable returns."""
+"""The credentials that a client sends: a key, a token, or what the host's own callable returns.
+
+Those of the environment belong to a host. A third party writes the descriptor and may name any endpoint: each variable
+is therefore named for its host, and its value is never sent to another host. OAuth 2.0 (extra ``oauth``, on Authlib)
+has client credentials for programs, and the authorization code with PKCE for people.
+"""
 
 from __future__ import annotations
 
+import base64
 import inspect
+import os
+import re
+import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qs, quote_plus, urlencode, urlsplit
 
-from skillruntime.remote.descriptor import AuthConfig, AuthType
+import anyio
+import anyio.lowlevel
 
-__all__ = ["ApiKey", "Credentials", "CustomCredentials", "NoCredentials", "Shown"]
+from skillruntime.errors import InvalidSkillError
+from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
+from skillruntime.remote.descriptor_parts import OAuth2Config
+from skillruntime.remote.hosts import ascii_host
+from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.http_transport import send
+from skillruntime.remote.protocol import MessageError, parse_json
+from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
+
+__all__ = [
+    *("ApiKey", "AuthorizationCode", "ClientCredentials", "Credentials", "CustomCredentials", "NoCredentials"),
+    *("Token", "from_environment", "variable_for"),
+]
+
+# Of Authlib, the parts without a transport that do what the documents say. Its client authentication does not
+# form-encode the id and the secret (RFC 6749, 2.3.1), its tokens never expire where `expires_at` is not an int, and its
+# clients use other HTTP libraries, which connect to whatever address a descriptor names.
+_TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6749, appendix A.12, without the space: it goes into a header
+_EARLY = 30.0  # seconds before its end that a token counts as expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +67,16 @@ class ApiKey:
     key: str | Callable[[], str | Awaitable[str]] = field(repr=False)
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return the header; as a bearer token where the descriptor asks for OAuth."""
+        """Return the header.
+
+        Raises:
+            RemoteError: the skill asks for OAuth or custom credentials; a key that was meant for others is not sent.
+        """
+        if auth.type in (AuthType.OAUTH2, AuthType.CUSTOM):
+            message = f"The skill asks for {auth.type.value} credentials, so the API key was not sent"
+            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}))
         value = self.key() if callable(self.key) else self.key
         key = await value if inspect.isawaitable(value) else value
-        # RFC 6750, 2.1: a token goes there whatever header a descriptor names.
-        if auth.type is AuthType.OAUTH2:
-            return Shown({"authorization": f"Bearer {key}"})
         return Shown({auth.key_header.lower(): key})
 
 
@@ -55,3 +90,250 @@ class CustomCredentials:
         """Return what goes into the body."""
         value = self.callable(auth)
         return Shown(body=await value if inspect.isawaitable(value) else value)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An access token as credentials, and when it expires (``time.time()``)."""
+
+    access: str = field(repr=False)
+    expires_at: float | None = None
+
+    async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
+        """Return the ``Authorization`` header (RFC 6750, 2.1), whatever header a descriptor names."""
+        return Shown({"authorization": f"Bearer {self.access}"})
+
+    def is_good(self, now: float) -> bool:
+        """Whether it can still be shown at *now*."""
+        return self.expires_at is None or now < self.expires_at - _EARLY
+
+
+class ClientCredentials:
+    """Credentials of a program: its own id and secret for a token (RFC 6749, 4.4).
+
+    The token is fetched once, however many calls wait for it, and again shortly before it expires or when it was
+    refused.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        client_secret: str,
+        *,
+        scopes: tuple[str, ...] | None = None,
+        transport: Transport | None = None,
+        guard: AddressGuard | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = (client_id, client_secret)
+        self._scopes = scopes
+        self._transport = transport
+        self._guard = guard
+        self._clock = clock
+        self._token: Token | None = None
+        self._lock = _LoopLock()
+
+    async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
+        """Return the ``Authorization`` header with a token that is good; *is_refused* asks for another one."""
+        before = self._token
+        async with self._lock.of_this_loop():
+            token = self._token
+            # Whoever waited for the lock takes what was fetched meanwhile.
+            if token is None or not token.is_good(self._clock()) or (is_refused and token is before):
+                token = self._token = await self._fetch(auth.oauth2)
+        return await token(auth, is_refused)
+
+    async def _fetch(self, config: OAuth2Config | None) -> Token:
+        if config is None:
+            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The descriptor has no oauth2.token_url"))
+        # No refresh token: RFC 6749, 4.4.3, advises against one for this grant.
+        scopes = " ".join(self._scopes if self._scopes is not None else config.scopes)
+        form = {"grant_type": "client_credentials", **({"scope": scopes} if scopes else {})}
+        return await ask_for_token(
+            config.token_url, form, self._client, transport=self._transport, guard=self._guard, clock=self._clock
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationCode:
+    """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an address to visit, then a code.
+
+    >>> flow = AuthorizationCode.begin(OAuth2Config("https://a.example/token", "https://a.example/authorize",
+    ...     {"skill:invoke": ""}), "cli", "http://127.0.0.1:9/callback")
+    >>> "code_challenge_method=S256" in flow.address, flow.verifier in flow.address
+    (True, False)
+    """
+
+    address: str
+    state: str = field(repr=False)
+    verifier: str = field(repr=False)
+    config: OAuth2Config
+    client_id: str
+    redirect: str
+
+    @classmethod
+    def begin(cls, config: OAuth2Config, client_id: str, redirect: str) -> AuthorizationCode:
+        """Return the flow whose ``address`` is to be opened in a browser, which comes back to *redirect*."""
+        from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]  # it has no types
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]  # nor here
+
+        if not config.authorization_url:
+            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The skill's descriptor has no authorization_url"))
+        state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
+        address: str = prepare_grant_uri(
+            config.authorization_url,
+            client_id,
+            "code",
+            redirect_uri=redirect,
+            scope=" ".join(config.scopes) or None,
+            state=state,
+            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge_method="S256",
+        )
+        return cls(address, state, verifier, config, client_id, redirect)
+
+    async def finish(
+        self, visited: str, *, transport: Transport | None = None, guard: AddressGuard | None = None
+    ) -> Token:
+        """Return the token for the address that the browser came back to.
+
+        Raises:
+            RemoteError: the person refused, or the answer is not to our question.
+        """
+        # In constant time, and before anything else of the answer is believed (RFC 6749, 10.12).
+        query = {name: values[-1] for name, values in parse_qs(urlsplit(visited).query).items()}
+        if not secrets.compare_digest(query.get("state", ""), self.state):
+            raise _refused("the browser returned a different state than it was sent")
+        if "code" not in query:
+            raise _refused(query.get("error", "the browser returned without a code")[:100])
+        form = {
+            "grant_type": "authorization_code",
+            "code": query["code"],
+            "redirect_uri": self.redirect,
+            "code_verifier": self.verifier,
+        }
+        client = (self.client_id, "")
+        return await ask_for_token(self.config.token_url, form, client, transport=transport, guard=guard)
+
+
+def variable_for(url: str, kind: str = "API_KEY") -> str:
+    """Return the name of the environment variable that holds a key for the host of *url*.
+
+    >>> variable_for("https://api.my-example.com/skills/translate/invoke")
+    'SKILLRUNTIME_API_KEY_API_MY__EXAMPLE_COM'
+    >>> variable_for("http://127.0.0.1:8400/x", "CLIENT_SECRET")
+    'SKILLRUNTIME_CLIENT_SECRET_127_0_0_1_PORT_8400'
+
+    Raises:
+        InvalidSkillError: *url* is not a URL.
+    """
+    try:
+        port = f"_PORT_{urlsplit(url).port}" if urlsplit(url).port else ""
+        name = ascii_host(url)
+    except ValueError:
+        raise InvalidSkillError(f"{url[:200]!r} is not a URL") from None
+    # A dash and a dot are written differently, so that api-example.com never gets the key of api.example.com.
+    host = "".join(c if c.isalnum() else "__" if c == "-" else "_" if c in ".:" else f"_X{ord(c):X}_" for c in name)
+    return f"SKILLRUNTIME_{kind}_{host.upper()}{port}"
+
+
+def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None) -> Credentials:
+    """Return credentials for *descriptor* from the environment; their first use names a variable that is missing.
+
+    An API key lies in `variable_for` its endpoint, and goes only to a skill that asks for one. For OAuth it is
+    ``SKILLRUNTIME_TOKEN_...`` for a token that the user has, or ``SKILLRUNTIME_CLIENT_ID_...`` and
+    ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.
+    """
+    variables = os.environ if environment is None else environment
+    auth = descriptor.auth
+    if auth.type in (AuthType.NONE, AuthType.CUSTOM):
+        return NoCredentials
+    is_oauth = auth.type is AuthType.OAUTH2
+    name = variable_for(descriptor.endpoint.url, "TOKEN" if is_oauth else "API_KEY")
+    # A token that the user already has comes before a flow that would fetch one.
+    if variables.get(name):
+        return Token(variables[name]) if is_oauth else ApiKey(variables[name])
+    if is_oauth and auth.oauth2 is not None:
+        id_name = variable_for(auth.oauth2.token_url, "CLIENT_ID")
+        secret_name = variable_for(auth.oauth2.token_url, "CLIENT_SECRET")
+        if variables.get(id_name) and variables.get(secret_name):
+            return ClientCredentials(variables[id_name], variables[secret_name])
+        name = f"{id_name} and {secret_name}"
+
+    async def missing(auth: AuthConfig, is_refused: bool) -> Shown:
+        message = f"{descriptor.id} needs {auth.type.value} credentials; set {name}"
+        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}))
+
+    return missing
+
+
+async def ask_for_token(
+    url: str,
+    form: Mapping[str, str],
+    client: tuple[str, str],
+    *,
+    transport: Transport | None = None,
+    guard: AddressGuard | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Token:
+    """Return the token that the token endpoint gives for *form*; the client proves itself as RFC 6749, 2.3.1 says.
+
+    Raises:
+        RemoteError: it gives none. What it says beyond its error code is not repeated.
+    """
+    headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+    fields = dict(form)
+    if client[1]:
+        # RFC 6749, 2.3.1: each of the two is form-encoded before they are joined.
+        pair = f"{quote_plus(client[0])}:{quote_plus(client[1])}"
+        headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+    else:  # a public client (2.1): a program on a person's machine can keep no secret
+        fields["client_id"] = client[0]
+    request = WireRequest("POST", url, headers, urlencode(fields).encode())
+    try:
+        response = await send(request, transport, guard, timeout=30)
+    except UnreachableError as error:
+        raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The token endpoint: {error}")) from None
+    return _read_token(response, clock())
+
+
+def _read_token(response: WireResponse, now: float) -> Token:
+    try:
+        document: Any = parse_json(response.body)
+    except MessageError:
+        document = None
+    if not isinstance(document, dict):
+        raise _refused(f"the token endpoint answered {response.status} without JSON")
+    access = document.get("access_token")
+    # 7.1: its case means nothing; a kind that we do not know must not be shown as a bearer token.
+    kind = str(document.get("token_type", "bearer")).lower()
+    if response.status != 200 or not isinstance(access, str) or not _TOKEN.fullmatch(access) or kind != "bearer":
+        code = document.get("error")
+        said = code[:60] if isinstance(code, str) and code.isprintable() else "no bearer token"
+        raise _refused(f"the token endpoint answered {response.status}: {said or 'no bearer token'}")
+    return Token(access, _end(document.get("expires_in"), now))
+
+
+def _end(lasts: Any, now: float) -> float | None:
+    """When a token ends that lasts so many seconds; some endpoints write the number as a text."""
+    if isinstance(lasts, str) and lasts.isdecimal():
+        lasts = int(lasts[:12])
+    return now + lasts if isinstance(lasts, int | float) and not isinstance(lasts, bool) else None
+
+
+def _refused(why: str) -> RemoteError:
+    return RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, f"No token was issued: {why}"))
+
+
+class _LoopLock:
+    """A lock for each event loop: a blocking call runs in a loop of its own."""
+
+    def __init__(self) -> None:
+        self._lock: anyio.Lock | None = None
+        self._token: object = None
+
+    def of_this_loop(self) -> anyio.Lock:
+        current = anyio.lowlevel.current_token()
+        if self._lock is None or self._token != current:
+            self._lock, self._token = anyio.Lock(), current
+        return self._lock

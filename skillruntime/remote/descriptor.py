@@ -18,9 +18,7 @@ from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.descriptor_form import read_fields, read_input, write_fields
 from skillruntime.remote.descriptor_parts import (
-    ABSENT,
     AccessPolicy,
     AuthConfig,
     AuthType,
@@ -36,6 +34,7 @@ from skillruntime.remote.descriptor_parts import (
     is_address,
 )
 from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA
+from skillruntime.remote.json_form import ABSENT, read, write
 
 __all__ = [
     "AccessPolicy",
@@ -47,13 +46,9 @@ __all__ = [
     "OAuth2Config",
     "OutputDefinition",
     "ParameterDefinition",
-    "ProtocolVersion",
     "Provider",
     "RetryPolicy",
     "SkillDescriptor",
-    "find_faults",
-    "inputs_from_schema",
-    "schema_from_inputs",
 ]
 
 
@@ -109,11 +104,11 @@ class SkillDescriptor:
         faults = find_faults(document)
         if faults:
             raise InvalidSkillError(f"The descriptor is invalid: {faults[0]}", details={"faults": faults})
-        return cls(**read_fields(document))
+        return read(cls, document)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the descriptor as a JSON object; what has no value is left out."""
-        return write_fields(self)
+        return write(self)
 
     @property
     def line(self) -> str:
@@ -211,8 +206,9 @@ def find_faults(document: Any) -> list[str]:
     found += [f"it is not a URL - at /{'/'.join(place)}" for place in _URLS if _is_broken_url(_at(document, place))]
     # uniqueItems compares whole items: two of one name and different types would pass.
     inputs = document.get("inputs")
-    names = [item.get("name") for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
-    found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(_twice(names))]
+    names = [str(item.get("name")) for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
+    repeated = {name for name in names if names.count(name) > 1}
+    found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(repeated)]
     # Only where the form is right are the schemas where the form says.
     return found or _schema_faults(document)
 
@@ -234,19 +230,6 @@ def _schema_faults(document: Mapping[str, Any]) -> list[str]:
                 Schema(schema, where=where)
             except InvalidSkillError as error:
                 found.append(str(error))
-    return found or _default_faults(document)
-
-
-def _default_faults(document: Mapping[str, Any]) -> list[str]:
-    """Check each default against its own parameter; ``"default": null`` means that there is none (4.4)."""
-    found = []
-    for index, item in enumerate(document["inputs"]):
-        if item.get("default") is not None:
-            schema = read_input(item).to_schema()
-            errors = Schema(schema, where=f"/inputs/{index}").violations(item["default"])
-            found += [
-                f"the default is invalid: {error.message} - at /inputs/{index}/default" for error in explain(errors)
-            ]
     return found
 
 
@@ -259,10 +242,6 @@ def _at(document: Any, place: tuple[str, ...]) -> Any:
 def _is_broken_url(value: Any) -> bool:
     """Whether *value* starts like a URL but is not one; the schema reports everything else."""
     return isinstance(value, str) and value.startswith(("http://", "https://")) and not is_address(value)
-
-
-def _twice(names: list[Any]) -> set[str]:
-    return {name for name in names if isinstance(name, str) and names.count(name) > 1}
 
 
 def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> ParameterDefinition:

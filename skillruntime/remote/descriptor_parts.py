@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from skillruntime.remote.hosts import ascii_host, escape_segment
+from skillruntime.remote.json_form import ABSENT
 
-__all__ = [
-    "ABSENT",
-    "PROTOCOL_VERSION",
-    "AccessPolicy",
-    "AuthConfig",
-    "AuthType",
-    "CapabilityType",
-    "Extensions",
-    "InvocationEndpoint",
-    "OAuth2Config",
-    "OutputDefinition",
-    "ParameterDefinition",
-    "ProtocolVersion",
-    "Provider",
-    "RetryPolicy",
-    "fill_url",
-    "is_address",
-]
+__all__ = ["AccessPolicy", "OAuth2Config"]
 
 PROTOCOL_VERSION: Final = "1.0.0"
 """The version of the protocol that this library speaks."""
@@ -57,16 +41,6 @@ class AuthType(StrEnum):
     OAUTH2 = "oauth2"
     CUSTOM = "custom"
     NONE = "none"
-
-
-# An enum and not object(): a type checker narrows its only member.
-class Absent(Enum):
-    """The value of a field that was not written, as opposed to one that was written as null."""
-
-    ABSENT = "absent"
-
-
-ABSENT: Final = Absent.ABSENT
 
 
 @dataclass(frozen=True, slots=True)

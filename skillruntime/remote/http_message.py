@@ -41,7 +41,7 @@ class WireResponse:
     """A response. Header names are in lower case."""
 
     status: int
-    headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     body: bytes = field(default=b"", repr=False)
 
 

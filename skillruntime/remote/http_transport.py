@@ -16,21 +16,13 @@ import anyio
 import httpx2
 
 from skillruntime.remote.hosts import ascii_host, origin_of
-from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.ssrf_guard import AddressGuard
 
 __all__ = ["HttpTransport"]
 
 MAX_RESPONSE: Final = 10 * 1024 * 1024
 """Bytes of a response that are read; a longer one is refused."""
-
-_REDIRECTS = 3
-_KEPT = frozenset(
-    {
-        *("content-type", "retry-after", "etag", "location", "preference-applied", "traceparent"),
-        *("allow", "cache-control", "date", "vary", "www-authenticate"),
-    }
-)
 
 
 class HttpTransport:
@@ -82,8 +74,8 @@ class HttpTransport:
         with anyio.move_on_after(self._timeout):
             address = await self._guard.address_of(request.url)
             response = await self._send_once(request, address)
-            # A few, for a server may move a path; more is a loop.
-            for _ in range(_REDIRECTS):
+            # Three, for a server may move a path; more is a loop.
+            for _ in range(3):
                 target = _same_origin_target(request, response)
                 if target is None:
                     break
@@ -94,26 +86,25 @@ class HttpTransport:
 
     async def _send_once(self, request: WireRequest, address: str) -> WireResponse:
         assert self._client is not None, "used outside its context"
+        # Of a failure its kind alone is reported: its text could quote what came over the wire.
         try:
             return await self._send(self._client, request, address)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise UnreachableError(f"The endpoint cannot be reached ({_name(error)})", was_sent=False) from None
+            raise UnreachableError(f"The endpoint cannot be reached ({type(error).__name__})", was_sent=False) from None
         except (httpx2.InvalidURL, UnicodeError):
             raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
         except (httpx2.HTTPError, OSError) as error:
-            raise UnreachableError(f"The connection was lost ({_name(error)})", was_sent=True) from None
+            raise UnreachableError(f"The connection was lost ({type(error).__name__})", was_sent=True) from None
 
     async def _send(self, client: httpx2.AsyncClient, request: WireRequest, address: str) -> WireResponse:
         """Send to *address* itself; the name goes into the Host header, and into TLS, which checks it."""
         parts = urlsplit(request.url)
         host = ascii_host(request.url)
-        literal = f"[{address}]" if ":" in address else address
-        netloc = f"{literal}:{parts.port}" if parts.port else literal
         # A small compressed answer can be gigabytes when it is unpacked.
-        headers = {"accept-encoding": "identity", **request.headers, "host": _host_header(host, parts.port)}
+        headers = {"accept-encoding": "identity", **request.headers, "host": _netloc(host, parts.port)}
         wire = client.build_request(
             request.method,
-            parts._replace(netloc=netloc, fragment="").geturl(),
+            parts._replace(netloc=_netloc(address, parts.port), fragment="").geturl(),
             headers=[(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()],
             content=request.body or None,
             extensions={"sni_hostname": host} if parts.scheme == "https" else None,
@@ -130,11 +121,21 @@ class HttpTransport:
                     )
         finally:
             await response.aclose()
-        kept = {name.lower(): value for name, value in response.headers.items() if name.lower() in _KEPT}
-        return WireResponse(response.status_code, kept, bytes(body))
+        shown = {name.lower(): value for name, value in response.headers.items()}
+        return WireResponse(response.status_code, shown, bytes(body))
 
 
-def _host_header(host: str, port: int | None) -> str:
+async def send(
+    request: WireRequest, transport: Transport | None, guard: AddressGuard | None, *, timeout: float = 60.0
+) -> WireResponse:
+    """Return the response to one request: over *transport*, or over HTTP where there is none."""
+    if transport is not None:
+        return await transport(request)
+    async with HttpTransport(guard, timeout=timeout) as http:
+        return await http(request)
+
+
+def _netloc(host: str, port: int | None) -> str:
     literal = f"[{host}]" if ":" in host else host
     return f"{literal}:{port}" if port else literal
 
@@ -155,8 +156,3 @@ def _same_origin_target(request: WireRequest, response: WireResponse) -> str | N
 @cache
 def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
-
-
-def _name(error: Exception) -> str:
-    """The kind of failure: its text could quote what came over the wire."""
-    return type(error).__name__

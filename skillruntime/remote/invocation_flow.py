@@ -13,8 +13,6 @@ import json
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeAlias
 
 from skillruntime.contract.versions import Version
@@ -31,25 +29,13 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, RetryHint, WireCode
 
-__all__ = [
-    "InvocationFlow",
-    "Pause",
-    "Plan",
-    "Saw",
-    "Send",
-    "cancel",
-    "check_protocol",
-    "invoke",
-    "read_error",
-    "resume",
-]
+__all__ = ["read_error"]
 
 MAX_PAUSE: Final = 30.0
 """Seconds, at most, that our own backoff, or the interval of polling, makes us pause at once."""
 
 _FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server says nothing
 _MOST_ATTEMPTS: Final = 10  # for a call that timed out, even if the server suggests more
-_NEVER: Final = 1e9  # seconds: as good as never
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 # The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that it may be repeated.
 _NOT_TAKEN: Final = frozenset({408, 429, 503})
@@ -413,16 +399,6 @@ def _next_poll(response: WireResponse) -> float | None:
 
 
 def _retry_after(response: WireResponse) -> float | None:
-    """The seconds that ``Retry-After`` asks for; a date counts from the server's own ``Date``, not the local clock."""
+    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); its other form, a date, counts as nothing said."""
     text = response.headers.get("retry-after", "")
-    try:
-        seconds = float(text) if text[:1].isdigit() else _seconds_between(response.headers.get("date", ""), text)
-    except (ValueError, TypeError):
-        return None
-    return seconds if 0 <= seconds < _NEVER else _NEVER if seconds > 0 else None
-
-
-def _seconds_between(now: str, then: str) -> float:
-    # RFC 9110, 6.6.1: a server without a clock sends no Date; ours is then the only one to compare with.
-    start = parsedate_to_datetime(now) if now else datetime.now(UTC)
-    return max(0.0, (parsedate_to_datetime(then) - start).total_seconds())
+    return float(text[:9]) if text.isascii() and text.isdecimal() else None

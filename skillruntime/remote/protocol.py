@@ -8,29 +8,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
 from skillruntime.contract.plain_json import is_unicode
+from skillruntime.remote.json_form import write
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode, printable
 
-__all__ = [
-    "FINAL",
-    "TRANSITIONS",
-    "Caller",
-    "Execution",
-    "ExecutionStatus",
-    "InvocationContext",
-    "InvocationRequest",
-    "MessageError",
-    "Progress",
-    "Timestamps",
-    "can_follow",
-    "can_reach",
-]
+__all__ = ["Caller", "Execution", "MessageError", "parse_json"]
 
 MAX_ID: Final = 500
 """Characters of an id: of a caller, a skill, an execution, a trace."""
@@ -97,12 +86,6 @@ class Caller:
     type: str = "service"
     credentials: Mapping[str, Any] | None = field(default=None, repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        # Credentials go to the server and nowhere else: `repr` leaves them out too.
-        document: dict[str, Any] = {"id": self.id, "type": self.type}
-        return document if self.credentials is None else {**document, "credentials": dict(self.credentials)}
-
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
@@ -115,9 +98,10 @@ class InvocationContext:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object, without what is not said."""
-        said = {"trace_id": self.trace_id, "timeout_ms": self.timeout_ms, "webhook": self.webhook}
-        document = {name: value for name, value in said.items() if value is not None}
-        return document if self.priority == "normal" else {**document, "priority": self.priority}
+        document = write(self)
+        if self.priority == "normal":
+            del document["priority"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +121,7 @@ class InvocationRequest:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of 6.3."""
         document: dict[str, Any] = {
-            "caller": self.caller.to_dict(),
+            "caller": write(self.caller),
             "skill_id": self.skill_id,
             "inputs": dict(self.inputs),
         }
@@ -151,27 +135,19 @@ class InvocationRequest:
         Raises:
             MessageError: it is not an invocation; lists all violations at once.
         """
-        reading = _FieldReader(document)
-        caller = reading.inner("caller", required=True)
-        context = reading.inner("context")
-        request = cls(
-            Caller(
-                caller.text("id"),
-                caller.choice("type", ("ifay", "service", "user"), default=None),
-                caller.credentials(),
-            ),
-            reading.text("skill_id"),
-            reading.mapping("inputs") or {},
+        _check(document, _REQUEST)
+        caller, context = document["caller"], document.get("context") or {}
+        return cls(
+            Caller(caller["id"], caller["type"], caller.get("credentials")),
+            document["skill_id"],
+            document["inputs"],
             InvocationContext(
-                context.text("trace_id", required=False) or None,
-                context.choice("priority", ("low", "normal", "high"), default="normal"),
-                context.positive("timeout_ms"),
-                # The usual limit of browsers and proxies for a URL.
-                context.text("webhook", required=False, limit=2000) or None,
+                context.get("trace_id"),
+                context.get("priority") or "normal",
+                context.get("timeout_ms"),
+                context.get("webhook"),
             ),
         )
-        reading.finish()
-        return request
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +158,6 @@ class Timestamps:
     updated_at: str
     completed_at: str | None = None
     expires_at: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        document = {"created_at": self.created_at, "updated_at": self.updated_at}
-        if self.completed_at is not None:
-            document["completed_at"] = self.completed_at
-        return document if self.expires_at is None else {**document, "expires_at": self.expires_at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +170,7 @@ class Progress:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object, without what is not said."""
-        said = {"done": self.done, "total": self.total, "message": self.message}
-        return {name: value for name, value in said.items() if value is not None}
+        return write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +212,7 @@ class Execution:
             document["progress"] = self.progress.to_dict()
         if self.metadata:
             document["metadata"] = dict(self.metadata)
-        return {**document, "timestamps": self.timestamps.to_dict()}
+        return {**document, "timestamps": write(self.timestamps)}
 
     @classmethod
     def from_dict(cls, document: Any) -> Execution:
@@ -253,31 +221,27 @@ class Execution:
         Raises:
             MessageError: it has no id, or no status that is known.
         """
-        reading = _FieldReader(document)
-        stamps = reading.inner("timestamps")
-        progress = reading.inner("progress")
-        done = progress.number("done")
-        execution = cls(
-            execution_id=reading.text("execution_id"),
-            status=ExecutionStatus(reading.choice("status", tuple(status.value for status in ExecutionStatus), None)),
-            skill_id=reading.text("skill_id", required=False),
+        _check(document, _EXECUTION)
+        stamps, progress = document.get("timestamps") or {}, document.get("progress") or {}
+        done = _number(progress.get("done"))
+        return cls(
+            execution_id=document["execution_id"],
+            status=ExecutionStatus(document["status"]),
+            skill_id=document.get("skill_id") or "",
             # Peers write dates in many forms; nothing is decided by them here.
             timestamps=Timestamps(
-                stamps.loose_text("created_at") or "",
-                stamps.loose_text("updated_at") or "",
-                stamps.loose_text("completed_at"),
-                stamps.loose_text("expires_at"),
+                _shown_text(stamps.get("created_at")) or "",
+                _shown_text(stamps.get("updated_at")) or "",
+                *(_shown_text(stamps.get(name)) for name in ("completed_at", "expires_at")),
             ),
-            output=reading.get("output"),
-            has_output=reading.has("output"),
-            error=ErrorDocument.from_dict(reading.get("error")),
-            progress=Progress(done, progress.number("total"), progress.loose_text("message"))
-            if done is not None
-            else None,
-            metadata=reading.mapping("metadata", required=False),
+            output=document.get("output"),
+            has_output="output" in document,
+            error=ErrorDocument.from_dict(document.get("error")),
+            progress=None
+            if done is None
+            else Progress(done, _number(progress.get("total")), _shown_text(progress.get("message"))),
+            metadata=document.get("metadata"),
         )
-        reading.finish()
-        return execution
 
 
 def to_timestamp(seconds: float) -> str:
@@ -329,8 +293,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object's names must be unique (RFC 7493, 2.3): which of two values a proxy or a log took is not known here."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"an object has the name {repeated[:40]!r} twice")
     return found
 
@@ -343,94 +306,90 @@ def _finite(text: str) -> float:
     return number
 
 
-class _FieldReader:
-    """Reads a JSON object field by field and remembers everything that is wrong."""
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What is *expected* of a field; null, as many serializers write for a field without a value, is its absence."""
 
-    def __init__(self, value: Any, at: str = "", violations: list[dict[str, Any]] | None = None) -> None:
-        self._at = at
-        self.violations: list[dict[str, Any]] = [] if violations is None else violations
-        self._document: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-        self._is_absent = False
-        if not isinstance(value, Mapping):
-            self._is_absent = True
-            self.violations.append(_violation(at, "an object", value))
+    expected: str
+    fits: Callable[[Any], bool]
+    is_required: bool = False
 
-    def finish(self) -> None:
-        """Raise what was found."""
-        if self.violations:
-            raise MessageError(self.violations)
 
-    def has(self, name: str) -> bool:
-        return name in self._document
+def _text(limit: int, *, is_required: bool = False) -> _Rule:
+    # PostgreSQL holds NUL in no text, and other programs that read a log end the text there.
+    def fits(value: Any) -> bool:
+        return isinstance(value, str) and 0 < len(value) <= limit and "\0" not in value
 
-    def get(self, name: str) -> Any:
-        return self._document.get(name)
+    return _Rule(f"a string of 1 to {limit} characters without NUL", fits, is_required)
 
-    def inner(self, name: str, *, required: bool = False) -> _FieldReader:
-        value = self._document.get(name)
-        # null too: many serializers write it for a field without a value.
-        if value is None and not required:
-            inner = _FieldReader({}, f"{self._at}/{name}", self.violations)
-            inner._is_absent = True
-            return inner
-        return _FieldReader(value, f"{self._at}/{name}", self.violations)
 
-    def text(self, name: str, *, required: bool = True, limit: int = MAX_ID) -> str:
-        value = self._document.get(name)
-        # PostgreSQL holds NUL in no text, and other programs that read a log end the text there.
-        if isinstance(value, str) and value and len(value) <= limit and "\0" not in value:
-            return value
-        if value is None and (not required or self._is_absent):
-            return ""
-        self._wrong(name, f"a string of 1 to {limit} characters without NUL")
-        return ""
+def _choice(*among: str, is_required: bool = False) -> _Rule:
+    return _Rule(f"{', '.join(among[:-1])} or {among[-1]}", among.__contains__, is_required)
 
-    def loose_text(self, name: str) -> str | None:
-        # Shown to people and models, and cut: a peer may send any length.
-        value = self._document.get(name)
-        return printable(value[:MAX_ID]) if isinstance(value, str) else None
 
-    def choice(self, name: str, among: tuple[str, ...], default: str | None) -> str:
-        value = self._document.get(name)
-        if isinstance(value, str) and value in among:
-            return value
-        if value is None and default is not None:
-            return default
-        if not self._is_absent:
-            self._wrong(name, f"{', '.join(among[:-1])} or {among[-1]}")
-        return among[0]
+def _object(*, is_required: bool = False) -> _Rule:
+    return _Rule("an object", lambda value: isinstance(value, Mapping), is_required)
 
-    def mapping(self, name: str, *, required: bool = True) -> Mapping[str, Any] | None:
-        value = self._document.get(name)
-        if isinstance(value, Mapping):
-            return value
-        if value is not None or required:
-            self._wrong(name, "an object")
-        return None
 
-    def credentials(self) -> Mapping[str, Any] | None:
-        """6.3: an ``api_key`` is a string; a violation quotes no credential."""
-        value = self.mapping("credentials", required=False)
-        if value is not None and not isinstance(value.get("api_key", ""), str):
-            violation = {"field": f"{self._at}/credentials/api_key", "expected": "a string", "actual": "something else"}
-            self.violations.append(violation)
-        return value
+def _number(value: Any) -> float | None:
+    """Return *value* if it is a number: Python takes True for 1, JSON does not."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-    def number(self, name: str) -> float | None:
-        # Python takes True for 1; JSON does not.
-        value = self._document.get(name)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-    def positive(self, name: str) -> float | None:
-        value = self._document.get(name)
-        # 1e15 ms are 30,000 years; dates end long before a float does.
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15):
-            return value
-        self._wrong(name, "a number of milliseconds above 0")
-        return None
+def _is_duration(value: Any) -> bool:
+    number = _number(value)
+    # 1e15 ms are 30,000 years; dates end long before a float does.
+    return number is not None and 0 < number < 1e15
 
-    def _wrong(self, name: str, expected: str) -> None:
-        self.violations.append(_violation(f"{self._at}/{name}", expected, self._document.get(name)))
+
+def _shown_text(value: Any) -> str | None:
+    # Shown to people and models, and cut: a peer may send any length.
+    return printable(value[:MAX_ID]) if isinstance(value, str) else None
+
+
+# Section 6.3's table, and the webhook of ours: 2,000 is the usual limit of browsers and proxies for a URL.
+_REQUEST: Final[Mapping[tuple[str, ...], _Rule]] = {
+    ("caller",): _object(is_required=True),
+    ("caller", "id"): _text(MAX_ID, is_required=True),
+    ("caller", "type"): _choice("ifay", "service", "user", is_required=True),
+    ("caller", "credentials"): _object(),
+    ("caller", "credentials", "api_key"): _Rule("a string", lambda value: isinstance(value, str)),
+    ("skill_id",): _text(MAX_ID, is_required=True),
+    ("inputs",): _object(is_required=True),
+    ("context",): _object(),
+    ("context", "trace_id"): _text(MAX_ID),
+    ("context", "priority"): _choice("low", "normal", "high"),
+    ("context", "timeout_ms"): _Rule("a number of milliseconds above 0", _is_duration),
+    ("context", "webhook"): _text(2000),
+}
+_EXECUTION: Final[Mapping[tuple[str, ...], _Rule]] = {
+    ("execution_id",): _text(MAX_ID, is_required=True),
+    ("status",): _choice(*(status.value for status in ExecutionStatus), is_required=True),
+    ("skill_id",): _text(MAX_ID),
+    ("timestamps",): _object(),
+    ("progress",): _object(),
+    ("metadata",): _object(),
+}
+
+
+def _check(document: Any, rules: Mapping[tuple[str, ...], _Rule]) -> None:
+    """Raise a `MessageError` with all fields of *document* that break *rules*."""
+    if not isinstance(document, Mapping):
+        raise MessageError([_violation("", "an object", document)])
+    found = []
+    for path, rule in rules.items():
+        place: Any = document
+        for name in path[:-1]:
+            place = place.get(name) if isinstance(place, Mapping) else None
+        # What is wrong with the object around it is said of that object.
+        if not isinstance(place, Mapping):
+            continue
+        value = place.get(path[-1])
+        if (value is not None or rule.is_required) and not rule.fits(value):
+            actual = "something else" if "credentials" in path else value  # a violation quotes no credential
+            found.append(_violation("/" + "/".join(path), rule.expected, actual))
+    if found:
+        raise MessageError(found)
 
 
 def _violation(field_: str, expected: str, actual: Any) -> dict[str, Any]:

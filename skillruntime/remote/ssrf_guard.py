@@ -10,7 +10,6 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -20,8 +19,9 @@ from skillruntime.remote.http_message import UnreachableError
 
 __all__ = ["AddressGuard", "is_inside"]
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: its last 32 bits are an IPv4 address
+# Their last 32 bits are an IPv4 address: IPv4-compatible and IPv4-mapped (RFC 4291, 2.5.5), IPv4-translated for SIIT
+# (RFC 2765, 2.1), NAT64 (RFC 6052).
+_CARRIERS = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 # The IANA special-purpose registries, where Python's `is_global` follows an older edition or an exception for one
 # address: shared (RFC 6598), protocol assignments (RFC 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), reserved,
 # local-use NAT64 (RFC 8215), discard (RFC 6666), protocol assignments, documentation (RFC 9637), SRv6 (RFC 9602),
@@ -36,19 +36,24 @@ _SPECIAL = tuple(
 
 
 def is_inside(address: str) -> bool:
-    """Return whether *address* is of a private, local or otherwise special network, also when dressed up as IPv6.
+    """Return whether *address* is of a private, local or otherwise special network.
+
+    An IPv6 address that carries an IPv4 address is where that one is.
 
     >>> [is_inside(each) for each in ("8.8.8.8", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::a00:1")]
     [False, True, True, True, True]
     """
-    found: _Address = ipaddress.ip_address(address.partition("%")[0])
+    found: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
-        if inner is None and found in _NAT64:
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_inside(str(inner))
+        found = _carried(found) or found
     return not found.is_global or found.is_multicast or any(found in network for network in _SPECIAL)
+
+
+def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that *address* carries: in its last 32 bits, or behind the prefix of 6to4 (RFC 3056)."""
+    if any(address in network for network in _CARRIERS):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.sixtofour
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -93,12 +98,3 @@ class AddressGuard:
             message = f"The host {host!r} is in a private network; allow it with AddressGuard(allowed=...)"
             raise UnreachableError(message, was_sent=False, is_refused=True)
         return addresses[0]
-
-
-def from_setting(value: Any) -> AddressGuard:
-    """Return the guard that a setting means: a guard, True for every address, or the hosts that may lie inside."""
-    if isinstance(value, AddressGuard):
-        return value
-    if isinstance(value, bool):
-        return AddressGuard(allow_all=value)
-    return AddressGuard(allowed=frozenset(str(each).lower() for each in value))

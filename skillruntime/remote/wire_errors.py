@@ -1,7 +1,7 @@
 """The protocol's errors: one envelope, one table of codes, and what each becomes for a model.
 
-``{"error": {code, message, details?, retry?}}`` is the envelope of sections 6.5 and 9. The table alone
-maps a code to its HTTP status and `ErrorCode`.
+``{"error": {code, message, details?, retry?}}`` is the envelope of sections 6.5 and 9. `WireCode`
+alone maps a code to its HTTP status and `ErrorCode`.
 """
 
 from __future__ import annotations
@@ -14,65 +14,56 @@ from http import HTTPStatus
 from typing import Any
 
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+from skillruntime.remote.json_form import write
 from skillruntime.runtime.error_responses import with_next_step
 
 __all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "printable", "shortened", "to_skill_error"]
 
 
 class WireCode(StrEnum):
-    """The codes of section 9, then those of this library."""
+    """The codes of section 9, then those of this library.
 
-    VALIDATION_ERROR = "VALIDATION_ERROR"
-    AUTH_REQUIRED = "AUTH_REQUIRED"
-    PERMISSION_DENIED = "PERMISSION_DENIED"
-    SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
-    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
-    ENDPOINT_UNREACHABLE = "ENDPOINT_UNREACHABLE"
-    VERSION_INCOMPATIBLE = "VERSION_INCOMPATIBLE"
+    Each has the HTTP status of a refusal, the code that a model sees, and whether it may try again.
+    """
+
+    http_status: int
+    error_code: ErrorCode
+    recoverable: bool
+
+    def __new__(cls, text: str, http_status: int, error_code: ErrorCode, recoverable: bool) -> WireCode:
+        """Return the member that *text* names."""
+        member = str.__new__(cls, text)
+        member._value_ = text
+        member.http_status, member.error_code, member.recoverable = http_status, error_code, recoverable
+        return member
+
+    VALIDATION_ERROR = "VALIDATION_ERROR", 400, ErrorCode.INVALID_INPUT, True
+    AUTH_REQUIRED = "AUTH_REQUIRED", 401, ErrorCode.AUTH_REQUIRED, False
+    PERMISSION_DENIED = "PERMISSION_DENIED", 403, ErrorCode.ACCESS_DENIED, False
+    SKILL_NOT_FOUND = "SKILL_NOT_FOUND", 404, ErrorCode.SKILL_NOT_FOUND, False
+    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT", 504, ErrorCode.EXECUTION_TIMEOUT, True
+    ENDPOINT_UNREACHABLE = "ENDPOINT_UNREACHABLE", 503, ErrorCode.TOOL_NOT_AVAILABLE, True
+    VERSION_INCOMPATIBLE = "VERSION_INCOMPATIBLE", 422, ErrorCode.UNSUPPORTED_VERSION, False
     # Ours
-    EXECUTION_NOT_FOUND = "EXECUTION_NOT_FOUND"
-    EXECUTION_EXPIRED = "EXECUTION_EXPIRED"
-    EXECUTION_CANCELLED = "EXECUTION_CANCELLED"
-    EXECUTION_INTERRUPTED = "EXECUTION_INTERRUPTED"
-    EXECUTION_HELD = "EXECUTION_HELD"
-    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
-    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
-    REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
-    HEAD_TOO_LARGE = "HEAD_TOO_LARGE"
-    REQUEST_TIMEOUT = "REQUEST_TIMEOUT"
-    NOT_FOUND = "NOT_FOUND"
-    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
-    CONFLICT = "CONFLICT"
-    PRECONDITION_FAILED = "PRECONDITION_FAILED"
-    INTERNAL_ERROR = "INTERNAL_ERROR"
-
-
-# code: (HTTP status of a refusal, the code for a model, whether it may try again)
-_TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
-    WireCode.VALIDATION_ERROR: (400, ErrorCode.INVALID_INPUT, True),
-    WireCode.AUTH_REQUIRED: (401, ErrorCode.AUTH_REQUIRED, False),
-    WireCode.PERMISSION_DENIED: (403, ErrorCode.ACCESS_DENIED, False),
-    WireCode.SKILL_NOT_FOUND: (404, ErrorCode.SKILL_NOT_FOUND, False),
-    WireCode.EXECUTION_TIMEOUT: (504, ErrorCode.EXECUTION_TIMEOUT, True),
-    WireCode.ENDPOINT_UNREACHABLE: (503, ErrorCode.TOOL_NOT_AVAILABLE, True),
-    WireCode.VERSION_INCOMPATIBLE: (422, ErrorCode.UNSUPPORTED_VERSION, False),
-    WireCode.EXECUTION_NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.EXECUTION_EXPIRED: (410, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.EXECUTION_CANCELLED: (409, ErrorCode.CANCELLED, False),
-    WireCode.EXECUTION_INTERRUPTED: (500, ErrorCode.TOOL_EXECUTION_FAILED, True),
-    WireCode.EXECUTION_HELD: (500, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    EXECUTION_NOT_FOUND = "EXECUTION_NOT_FOUND", 404, ErrorCode.TOOL_EXECUTION_FAILED, False
+    EXECUTION_EXPIRED = "EXECUTION_EXPIRED", 410, ErrorCode.TOOL_EXECUTION_FAILED, False
+    EXECUTION_CANCELLED = "EXECUTION_CANCELLED", 409, ErrorCode.CANCELLED, False
+    EXECUTION_INTERRUPTED = "EXECUTION_INTERRUPTED", 500, ErrorCode.TOOL_EXECUTION_FAILED, True
+    EXECUTION_HELD = "EXECUTION_HELD", 500, ErrorCode.TOOL_EXECUTION_FAILED, False
     # The same status as the IETF draft of the header asks for.
-    WireCode.IDEMPOTENCY_KEY_REUSED: (422, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.RATE_LIMIT_EXCEEDED: (429, ErrorCode.RATE_LIMIT_EXCEEDED, True),
-    WireCode.REQUEST_TOO_LARGE: (413, ErrorCode.INVALID_INPUT, True),
-    WireCode.HEAD_TOO_LARGE: (431, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.REQUEST_TIMEOUT: (408, ErrorCode.TOOL_EXECUTION_FAILED, True),
-    WireCode.NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.METHOD_NOT_ALLOWED: (405, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.CONFLICT: (409, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.PRECONDITION_FAILED: (412, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.INTERNAL_ERROR: (500, ErrorCode.INTERNAL_ERROR, False),
-}
+    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED", 422, ErrorCode.TOOL_EXECUTION_FAILED, False
+    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED", 429, ErrorCode.RATE_LIMIT_EXCEEDED, True
+    REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE", 413, ErrorCode.INVALID_INPUT, True
+    HEAD_TOO_LARGE = "HEAD_TOO_LARGE", 431, ErrorCode.TOOL_EXECUTION_FAILED, False
+    REQUEST_TIMEOUT = "REQUEST_TIMEOUT", 408, ErrorCode.TOOL_EXECUTION_FAILED, True
+    NOT_FOUND = "NOT_FOUND", 404, ErrorCode.TOOL_EXECUTION_FAILED, False
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED", 405, ErrorCode.TOOL_EXECUTION_FAILED, False
+    CONFLICT = "CONFLICT", 409, ErrorCode.TOOL_EXECUTION_FAILED, False
+    PRECONDITION_FAILED = "PRECONDITION_FAILED", 412, ErrorCode.TOOL_EXECUTION_FAILED, False
+    INTERNAL_ERROR = "INTERNAL_ERROR", 500, ErrorCode.INTERNAL_ERROR, False
+
+
+_CODES: Mapping[str, WireCode] = {code.value: code for code in WireCode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +75,7 @@ class RetryHint:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object, without what is not said."""
-        said = {"suggested_delay_ms": self.suggested_delay_ms, "max_attempts": self.max_attempts}
-        return {name: value for name, value in said.items() if value is not None}
+        return write(self)
 
     @classmethod
     def from_dict(cls, document: Any) -> RetryHint | None:
@@ -114,16 +104,11 @@ class ErrorDocument:
     @property
     def http_status(self) -> int:
         """The HTTP status of a refusal with this code."""
-        return _TABLE[self.code][0] if self.code in _TABLE else 500
+        return _CODES[self.code].http_status if self.code in _CODES else 500
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value of ``error``."""
-        document: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.details:
-            document["details"] = dict(self.details)
-        if self.retry is not None:
-            document["retry"] = self.retry.to_dict()
-        return document
+        return write(self)
 
     def to_envelope(self) -> dict[str, Any]:
         """Return the envelope of section 9."""
@@ -196,16 +181,14 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
     >>> error.code.value, error.recoverable
     ('ACCESS_DENIED', False)
     """
-    _, code, recoverable = _TABLE.get(document.code, (500, ErrorCode.TOOL_EXECUTION_FAILED, False))
     details = shortened(document.details) if document.details else {}
+    code, recoverable = ErrorCode.TOOL_EXECUTION_FAILED, False
+    if document.code in _CODES:
+        code, recoverable = _CODES[document.code].error_code, _CODES[document.code].recoverable
     # A skill's own code: a model sees ours where it is one of them, and the original in the details.
-    if document.code not in _TABLE:
-        try:
-            code = ErrorCode(document.code)
-        except ValueError:
-            details["code"] = document.code
-        recoverable = False
-    elif code.value != document.code:
+    elif document.code in [each.value for each in ErrorCode]:
+        code = ErrorCode(document.code)
+    if code.value != document.code:
         details["code"] = document.code
     if isinstance(details.get("recoverable"), bool):
         recoverable = details.pop("recoverable")

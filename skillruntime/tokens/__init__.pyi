@@ -8,5 +8,4 @@ from skillruntime.tokens.report import SkillCost as SkillCost
 from skillruntime.tokens.report import TokenReport as TokenReport
 from skillruntime.tokens.report import measure as measure
 from skillruntime.tokens.schema_views import for_model as for_model
-from skillruntime.tokens.schema_views import for_people as for_people
 from skillruntime.tokens.tool_definitions import count_tools as count_tools

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.tokens.markdown_sections import Section, sections
-from skillruntime.tokens.schema_views import FOR_PEOPLE, compact_json, for_model
+from skillruntime.tokens.schema_views import FOR_PEOPLE
 
 __all__ = ["Advice", "advise"]
 
@@ -29,11 +28,6 @@ class Advice:
     when: str
     message: str
     hint: str
-
-    def to_diagnostic(self) -> Diagnostic:
-        """Return the advice as the diagnostic that ``validate`` and CI print."""
-        message = f"{self.message} (saves {self.tokens:,} tokens {self.when})"
-        return Diagnostic(self.rule, Severity.ADVICE, self.path, message, line=self.line, hint=self.hint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object; ``tokens`` is what would be saved."""
@@ -188,14 +182,6 @@ def _schema(
             message = f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}"
             hint = f"keep what the model needs to decide; move the rest to {FOR_PEOPLE[1]}, which is not sent to it"
             yield Advice(f"{rule}-description-long", skill, path, None, tokens - limit, when, message, hint)
-    sent = for_model(schema)
-    # Short schemas are left alone: there the ratio says nothing and the saving is small.
-    whole = count(compact_json(sent))
-    bare = count(compact_json(_without_descriptions(sent)))
-    if whole > 200 and whole - bare > 3 * bare:
-        message = f"the descriptions in {tool} are {whole - bare:,} tokens, its parameters {bare:,}"
-        hint = "say in the tool's description, once, what applies to several parameters"
-        yield Advice("schema-descriptions-dwarf", skill, path, None, whole - 3 * bare, when, message, hint)
 
 
 def _descriptions(schema: Any, where: str) -> Iterator[tuple[str, str]]:
@@ -207,18 +193,6 @@ def _descriptions(schema: Any, where: str) -> Iterator[tuple[str, str]]:
     for name, part in (properties if isinstance(properties, Mapping) else {}).items():
         yield from _descriptions(part, f"{where}/{name}")
     yield from _descriptions(schema.get("items"), f"{where}/0")
-
-
-def _without_descriptions(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_without_descriptions(part) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    return {
-        key: _without_descriptions(value)
-        for key, value in schema.items()
-        if not (key == "description" and isinstance(value, str))
-    }
 
 
 def _slug(title: str) -> str:

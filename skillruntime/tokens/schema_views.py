@@ -1,4 +1,4 @@
-"""One schema for two readers: the part that a model is sent, and the part that a person is shown.
+"""The part of a schema that a model is sent; the rest is for people.
 
 The last of the contract document's closing questions. ``description`` is for the model and worth its tokens;
 ``$comment`` and ``x-documentation`` are for people and are never sent to a model.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "for_people", "rewritten"]
+__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "rewritten"]
 
 FOR_PEOPLE = ("$comment", "x-documentation")
 """The keywords of a contract that are written for people."""
@@ -55,46 +55,3 @@ def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -
             # Values are data: a default {"title": ...} is an argument, not an annotation.
             parts[key] = value if key in _VERBATIM else rewritten(value, change)
     return change(parts)
-
-
-def for_people(schema: Mapping[str, Any], *, name: str = "") -> str:
-    """Return *schema*'s parameters as Markdown: the model's description, then what was written for people.
-
-    >>> print(for_people({"properties": {"hours": {"type": "integer", "description": "How far back.",
-    ...     "x-documentation": "More than a week needs a paid source."}}, "required": ["hours"]}, name="digest"))
-    ### digest
-    <BLANKLINE>
-    - `hours` (integer, required): How far back.
-      More than a week needs a paid source.
-    """
-    lines = [f"### {name}", ""] if name else []
-    if documented := _documentation(schema):
-        lines += [*documented, ""]
-    lines += _parameters(schema, "", frozenset())
-    return "\n".join(lines).rstrip()
-
-
-def _parameters(schema: Mapping[str, Any], prefix: str, above: frozenset[int]) -> list[str]:
-    lines: list[str] = []
-    properties = schema.get("properties")
-    # A schema built in Python may contain itself.
-    if not isinstance(properties, Mapping) or id(schema) in above:
-        return lines
-    required = schema.get("required") or ()
-    for name, part in properties.items():
-        declared = part if isinstance(part, Mapping) else {}
-        kind = declared.get("type", "any")
-        kinds = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
-        documented = _documentation(declared)
-        described = f": {declared['description']}" if declared.get("description") else ""
-        optional = "required" if name in required else "optional"
-        lines.append(f"- `{prefix}{name}` ({kinds}, {optional}){described}")
-        lines += [f"  {text}" for text in documented]
-        lines += _parameters(declared, f"{prefix}{name}.", above | {id(schema)})
-        if isinstance(items := declared.get("items"), Mapping):
-            lines += _parameters(items, f"{prefix}{name}[].", above | {id(schema)})
-    return lines
-
-
-def _documentation(schema: Mapping[str, Any]) -> list[str]:
-    return [str(schema[keyword]) for keyword in reversed(FOR_PEOPLE) if schema.get(keyword)]

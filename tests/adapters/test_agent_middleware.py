@@ -263,59 +263,9 @@ def test_search_is_offered_only_where_the_catalog_does_not_fit(write: Write, tmp
 
 
 @tool
-def shell(command: str) -> str:
-    """Run a command."""
-    return f"ran {command}"
-
-
-@tool
 def fragile(text: str) -> str:
     """Fail."""
     raise RuntimeError("a secret")
-
-
-@BOTH
-def test_with_restrict_nothing_else_runs_while_a_skill_is_active(write: Write, tmp_path: Path, is_async: bool) -> None:
-    """Before it is loaded everything runs; then only what its allowed-tools name."""
-    write("commits", allowed_tools="Bash(git:*)")
-    turns = [
-        call_message(("shell", {"command": "ls"}), turn=1),
-        load("commits", 2),
-        call_message(("shell", {"command": "git log"}), ("shell", {"command": "git log; ls"}), turn=3),
-    ]
-    runtime = SkillRuntime(discover(tmp_path / "skills"))
-    agent = Agent(runtime, *turns, tools=[shell], restrict=True, is_async=is_async)
-
-    free, _, allowed, refused = agent.answers()
-
-    assert (free.content, allowed.content) == ("ran ls", "ran git log")
-    assert json.loads(refused.content)["errors"][0]["code"] == "ACCESS_DENIED"
-
-
-@BOTH
-def test_pre_approved_tools_run_without_asking_and_others_ask(write: Write, tmp_path: Path, is_async: bool) -> None:
-    """The user is asked through LangGraph's own interrupt, once, for the one call that no skill pre-approves."""
-    write("commits", allowed_tools="Bash(git:*)")
-    turns = [
-        load("commits"),
-        call_message(("shell", {"command": "git log"}), turn=2),
-        call_message(("shell", {"command": "ls"}), turn=3),
-        call_message(("shell", {"command": "rm x"}), turn=4),
-    ]
-
-    def ask(name: str, arguments: Any) -> bool:
-        return bool(interrupt(f"{name} {arguments['command']}?") == "yes")
-
-    runtime = SkillRuntime(discover(tmp_path / "skills"))
-    agent = Agent(runtime, *turns, tools=[shell], ask=ask, saver=InMemorySaver(), is_async=is_async)
-    first = agent.run()
-    second = agent.run(Command(resume="yes"))
-    result = agent.run(Command(resume="no"))
-
-    assert [stop["__interrupt__"][0].value for stop in (first, second)] == ["shell ls?", "shell rm x?"]
-    contents = [message.content for message in result["messages"] if isinstance(message, ToolMessage)]
-    assert contents[1:3] == ["ran git log", "ran ls"]
-    assert json.loads(contents[3])["errors"][0]["code"] == "ACCESS_DENIED"
 
 
 @BOTH

@@ -29,12 +29,6 @@ def runtime() -> SkillRuntime:
     return SkillRuntime(functions=[add])
 
 
-class Worded(SkillTool):
-    """A tool with a text of its own, as a subclass of any LangChain tool may have it."""
-
-    description: str = "My own words"
-
-
 @pytest.mark.parametrize("make", [SkillTool])
 def test_the_text_of_a_tool_shows_what_it_is_before_it_is_used(runtime: SkillRuntime, make: Any) -> None:
     """A tool that has not read its contract yet shows the same as one that has."""
@@ -47,19 +41,9 @@ def test_the_text_of_a_tool_that_calls_nothing_is_written_too() -> None:
     assert repr(SkillTool.model_construct(name="a")) == "SkillTool(name='a')"
 
 
-@pytest.mark.parametrize("make", [Worded])
-def test_a_description_of_the_class_is_kept(runtime: SkillRuntime, make: Any) -> None:
-    """A subclass states ``description`` as a field with a default; the schema stays the contract's."""
-    tool = make(runtime, "add")
-
-    assert (tool.name, tool.description) == ("add", "My own words")
-    assert tool.args_schema["required"] == ["a"]
-    assert tool.invoke({"type": "tool_call", "id": "1", "name": "add", "args": {"a": "1"}}).artifact.data == 2
-
-
-def test_a_description_that_is_given_replaces_that_of_the_class(runtime: SkillRuntime) -> None:
-    """What is passed is more specific than what the class says."""
-    assert Worded(runtime, "add", description="Given").description == "Given"
+def test_a_description_that_is_given_replaces_that_of_the_contract(runtime: SkillRuntime) -> None:
+    """What is passed is more specific than what the contract says."""
+    assert SkillTool(runtime, "add", description="Given").description == "Given"
 
 
 def test_a_tool_cannot_be_pickled_and_says_why(runtime: SkillRuntime) -> None:

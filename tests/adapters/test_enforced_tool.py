@@ -201,14 +201,6 @@ def test_an_injected_argument_is_left_out_where_any_key_is_allowed() -> None:
         assert (repair["path"], repair["rule"], repair["before"]) == ("/user", "unknown-key", "root")
 
 
-def test_a_loop_that_sets_injected_arguments_itself_says_so() -> None:
-    """As LangChain's own guide does it, in each call."""
-    for message in invoke_both_ways(
-        enforce(greet, host_injects=True), tool_call("greet", {"name": "Bo", "user": "Ada"})
-    ):
-        assert message.content == "Ada greets Bo"
-
-
 def test_providers_are_sent_what_they_were_sent_before() -> None:
     """The layer changes nothing of what a model sees."""
     for subject in (multiply, weather_tool):
@@ -274,27 +266,3 @@ def test_an_argument_that_the_host_did_not_inject_is_not_asked_of_the_model() ->
     answer = enforce(greet).invoke(tool_call("greet", {"name": "Ada"}))
 
     assert [error.code.value for error in answer.artifact.errors] == ["INTERNAL_ERROR"]
-
-
-def test_a_parameter_that_is_called_config_reaches_the_function() -> None:
-    """LangChain's own `StructuredTool` has a parameter of that name, which would take its place."""
-
-    def deploy(name: str, config: dict[str, int]) -> str:
-        """Deploy a service."""
-        return f"{name} {config}"
-
-    enforced = enforce(StructuredTool.from_function(deploy))
-
-    assert enforced.invoke({"name": "a", "config": '{"size": 3}'}) == "a {'size': 3}"
-
-
-def test_a_tool_of_async_code_says_so_where_it_is_called_from_other_code() -> None:
-    """The failure is of the host's call, and names the one that works."""
-
-    async def look(query: str) -> str:
-        """Look it up."""
-        return query
-
-    answer = enforce(StructuredTool.from_function(coroutine=look)).invoke({"query": "a"})
-
-    assert "call it with ainvoke" in str(answer)

@@ -121,7 +121,7 @@ def test_the_run_never_ends_by_exception(
         known = OWN.get(name) or list(runtime.contract(name).to_dict()["input"].get("properties", {"x": 1}))
         add_calls(turn, name if name in OWN else to_tool_name(name), [aimed(each, known) for each in calls], ids)
     model = HostileModel(turns=[AIMessage("", tool_calls=loads), turn])
-    agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, tools=mode, refresh=False)])
+    agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, tools=mode)])
 
     messages = agent.invoke({"messages": [HumanMessage("Go.")]})["messages"]
 

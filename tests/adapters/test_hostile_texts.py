@@ -223,22 +223,18 @@ def test_the_answers_of_the_conversations_tools(runtime: SkillRuntime, tool: str
 
 
 def test_the_mcp_server(runtime: SkillRuntime) -> None:
-    """Instructions, tools, prompts, resources and the Skills extension, through a real client."""
+    """Instructions, tools, resources and the Skills extension, through a real client."""
     mcp = pytest.importorskip("mcp")
     adapter = importlib.import_module("skillruntime.adapters.mcp")
+    list_skills = importlib.import_module("tests.adapters.test_mcp").list_skills
 
     async def main() -> None:
         async with mcp.Client(adapter.to_server(runtime)) as client:
             tools = [tool.model_dump(mode="json") for tool in (await client.list_tools()).tools]
             assert_metadata([tool for tool in tools if tool["name"] in ("hostile", "derived__run")], "tools")
             assert not [text for text in strings(tools) if hidden_in(text)]
-            prompts = (await client.list_prompts()).prompts
-            assert_metadata([each.model_dump(mode="json") for each in prompts], "prompts")
             resources = (await client.list_resources()).resources
             assert_metadata([each.model_dump(mode="json") for each in resources], "resources")
-            prompt = await client.get_prompt("hostile")
-            assert_metadata(prompt.description, "the prompt's description")
-            assert_text(prompt.messages[0].content.text, "the prompt")
             loaded = await client.call_tool("load_skill", {"name": "hostile"})
             assert_text(loaded.content[0].text, "load_skill")
             asked = {"name": "hostile", "path": "notes.md"}
@@ -249,7 +245,7 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
             for path in ("notes.md", "SKILL.md", "contract.json"):
                 (content,) = (await client.read_resource(f"skill://hostile/{path}")).contents
                 assert not hasattr(content, "text") or not hidden_in(content.text), path
-            assert not [text for text in strings(await adapter.list_skills(client)) if hidden_in(text)]
+            assert not [text for text in strings(await list_skills(client)) if hidden_in(text)]
 
     anyio.run(main)
     assert_text(adapter.to_server(runtime).instructions or "", "the instructions")

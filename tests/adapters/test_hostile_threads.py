@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
+from skillruntime.adapters.langchain import enforce
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
@@ -116,7 +117,7 @@ def test_each_call_of_a_thread_with_checkpoints_is_answered_once(seed: int, kind
     turns = [hostile_turn(chosen, 12), hostile_turn(chosen, 12)]
     model = (StreamingModel if kind == "stream" else ScriptedChatModel)(replies=[*turns, AIMessage("Done.")])
     middleware = SkillMiddleware(SkillRuntime(functions=[add, power, ask]), tools=tools, catch_errors=True)
-    agent = create_agent(model, [host], middleware=[middleware], checkpointer=InMemorySaver())
+    agent = create_agent(model, [enforce(host)], middleware=[middleware], checkpointer=InMemorySaver())
 
     messages = run_to_end(agent, kind)
 
@@ -172,14 +173,3 @@ def test_a_tool_of_the_host_with_the_name_of_ours_is_refused(name: str) -> None:
 
     with pytest.raises(ValueError, match=f"the agent has a tool named '{name}'"):
         agent.invoke(ASKED)
-
-
-def test_malformed_arguments_of_the_hosts_tool_are_answered_in_the_envelope() -> None:
-    """With ``catch_errors``; LangGraph's own text about them is for a person."""
-    middleware = SkillMiddleware(SkillRuntime(functions=[add]), catch_errors=True)
-    model = ScriptedChatModel(replies=[call_message(("host", {"y": 1})), AIMessage("Done.")])
-
-    messages = create_agent(model, [host], middleware=[middleware]).invoke(ASKED)["messages"]
-
-    (error,) = json.loads(messages[2].text)["errors"]
-    assert (error["code"], error["message"]) == ("INVALID_INPUT", "x: Field required")

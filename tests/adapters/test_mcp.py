@@ -18,13 +18,13 @@ import pytest
 
 mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
 
+import mcp_types as types  # noqa: E402
 from mcp import Client, MCPError, StdioServerParameters  # noqa: E402
-from mcp.server.lowlevel import Server  # noqa: E402
 
 from skillruntime.adapters import mcp as adapter  # noqa: E402
+from skillruntime.adapters.mcp_handlers import ListSkillsResult  # noqa: E402
 from skillruntime.catalog.catalog import SkillCatalog  # noqa: E402
 from skillruntime.catalog.discovery import discover  # noqa: E402
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError  # noqa: E402
 from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
 
 Steps = Callable[[Client], Awaitable[Any]]
@@ -98,6 +98,12 @@ async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
     return result
 
 
+async def list_skills(client: Client) -> list[dict[str, Any]]:
+    """Return the entries of ``skills/list``."""
+    request = types.Request[Any, Any](method="skills/list", params=types.PaginatedRequestParams())
+    return (await client.session.send_request(request, ListSkillsResult)).skills
+
+
 TODAY = pytest.mark.parametrize("way", [in_memory, over_stdio, over_http])
 WAYS = pytest.mark.parametrize(
     "way", [in_memory, in_memory_legacy, over_stdio, over_command, over_http, over_http_command]
@@ -132,7 +138,7 @@ def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, w
 
     async def steps(client: Client) -> Any:
         extensions = client.server_capabilities.extensions
-        (entry,) = await adapter.list_skills(client)
+        (entry,) = await list_skills(client)
         read = [(each, await client.read_resource(each["uri"])) for each in entry["resources"]]
         return extensions, entry, read
 
@@ -156,7 +162,7 @@ def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, w
 
 @pytest.mark.parametrize("way", [in_memory, in_memory_legacy])
 def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> None:
-    """At initialize, by the tool ``load_skill``, and as a prompt; they name tools as the client sees them."""
+    """At initialize, and by the tool ``load_skill``; they name tools as the client sees them."""
     path = Path(counting["counting"].path)
     (path.parent.parent / "word-list").mkdir()
     (path.parent.parent / "word-list" / "SKILL.md").write_text(
@@ -168,19 +174,15 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
 
     async def steps(client: Client) -> Any:
         loaded = await client.call_tool("load_skill", {"Name": "word-list"})
-        prompts = (await client.list_prompts()).prompts
-        prompt = await client.get_prompt("word-list")
         resource = await client.call_tool("read_skill_resource", {"name": "counting", "path": "references/rules.md"})
-        return client.instructions, loaded, prompts, prompt, resource
+        return client.instructions, loaded, resource
 
-    instructions, loaded, prompts, prompt, resource = anyio.run(way, counting.refresh(), steps)
+    instructions, loaded, resource = anyio.run(way, counting.refresh(), steps)
 
     assert "- word-list: Lists words." in instructions
     text = loaded.content[0].text
     assert text.startswith('<skill name="word-list">\nAsk for words.')
     assert "- word_list: List words" in text
-    assert [each.name for each in prompts] == ["counting", "word-list"]
-    assert prompt.messages[0].content.text == text
     framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
     assert resource.content[0].text == framed
 
@@ -236,7 +238,7 @@ def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog
     async def steps(client: Client) -> Any:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         result = await client.call_tool("data_analysis__summary", {"path": "none.csv"})
-        return tools, result, await adapter.list_skills(client)
+        return tools, result, await list_skills(client)
 
     tools, result, entries = anyio.run(in_memory, bundled, steps)
 
@@ -252,107 +254,21 @@ def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:
     path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
 
     async def steps(client: Client) -> Any:
-        return (await client.list_tools()).tools, await adapter.list_skills(client)
+        return (await client.list_tools()).tools, await list_skills(client)
 
     assert anyio.run(in_memory, counting.refresh(), steps) == ([], [])
 
 
-def test_long_lists_come_in_pages(tmp_path: Path) -> None:
-    """The client follows the cursors to the end."""
+def test_long_lists_come_whole(tmp_path: Path) -> None:
+    """A client that follows no cursor has all of them."""
     for number in range(230):
         path = tmp_path / f"skill-{number:03}" / "SKILL.md"
         path.parent.mkdir()
         path.write_text(f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\nDo it.\n")
 
-    entries = anyio.run(in_memory, discover(tmp_path), adapter.list_skills)
+    entries = anyio.run(in_memory, discover(tmp_path), list_skills)
 
     assert len({entry["uri"] for entry in entries}) == 230
-
-
-@TODAY
-def test_skills_come_in_verified_and_untrusted(counting: SkillCatalog, tmp_path: Path, way: Any) -> None:
-    """The other way: a catalog source like any directory, under the server's label; its contracts come along."""
-
-    async def steps(client: Client) -> Path:
-        return await adapter.fetch_skills(client, tmp_path / "fetched", server="acme tools")
-
-    root = anyio.run(way, counting, steps)
-
-    catalog = discover(root)
-    assert root.name == "acme-tools"
-    assert catalog["counting"].trusted is False
-    assert catalog.activate("counting").body == counting.activate("counting").body
-    assert list(catalog.activate("counting").contracts) == ["counting"]
-
-
-def test_fetching_again_leaves_nothing_of_before(counting: SkillCatalog, tmp_path: Path) -> None:
-    """A file that the skill has no more is gone; a changed one is as it is now."""
-
-    async def steps(client: Client) -> Path:
-        return await adapter.fetch_skills(client, tmp_path / "fetched", server="acme")
-
-    anyio.run(in_memory, counting, steps)
-    (counting["counting"].directory / "references" / "rules.md").unlink()
-    root = anyio.run(in_memory, counting, steps)
-
-    assert [each.path for each in discover(root).activate("counting").resources()] == ["scripts/count.py"]
-    assert [path.name for path in root.iterdir()] == ["counting"]
-
-
-def altered(catalog: SkillCatalog, change: Callable[[dict[str, Any]], None]) -> Server[Any]:
-    """A server whose entries were changed on the way."""
-    server = adapter.to_server(SkillRuntime(catalog))
-    handler = server.get_request_handler("skills/list")
-    assert handler is not None
-    inner = handler.handler
-
-    async def list_skills(context: Any, params: Any) -> Any:
-        result = await inner(context, params)
-        change(result.skills[0])
-        return result
-
-    server.add_request_handler("skills/list", handler.params_type, list_skills)
-    return server
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda entry: entry["resources"][0].update(digest="sha256:" + "0" * 64),
-        lambda entry: entry["resources"][0].update(size=1),
-        lambda entry: entry["resources"][0].update(size=17 * 1024 * 1024),
-        lambda entry: entry["resources"].extend([entry["resources"][1]] * 512),
-        lambda entry: entry["resources"].pop(0),
-        lambda entry: entry.update(resources="dynamic"),
-        lambda entry: entry["frontmatter"].update(description="Something else"),
-        lambda entry: entry.update(uri="skill://other/SKILL.md"),
-        lambda entry: entry["resources"].append({"uri": "skill://counting/../x", "digest": "", "size": 1}),
-        lambda entry: entry["resources"].append({"uri": "skill://counting/%2e%2e/x", "digest": "", "size": 1}),
-    ],
-)
-def test_a_skill_that_is_not_as_listed_is_refused(
-    counting: SkillCatalog, tmp_path: Path, change: Callable[[dict[str, Any]], None]
-) -> None:
-    """Nothing of it is kept."""
-
-    async def fetch() -> None:
-        async with Client(altered(counting, change)) as client:
-            with pytest.raises(InvalidSkillError):
-                await adapter.fetch_skills(client, tmp_path / "fetched", server="acme")
-
-    anyio.run(fetch)
-
-    assert not (tmp_path / "fetched").exists()
-
-
-def test_a_skill_that_is_not_listed_cannot_be_fetched(counting: SkillCatalog, tmp_path: Path) -> None:
-    """The error names the skill."""
-
-    async def steps(client: Client) -> None:
-        with pytest.raises(SkillNotFoundError, match="nothing"):
-            await adapter.fetch_skills(client, tmp_path, server="acme", names=("nothing",))
-
-    anyio.run(in_memory, counting, steps)
 
 
 def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> None:
@@ -416,4 +332,24 @@ def test_a_servers_own_dates_are_the_servers_to_check() -> None:
     response, shown = anyio.run(run)
 
     assert "2026-02-01T09:30:00" in str(response.data)
-    assert shown == {"title": "At", "type": "string", "description": "(format: date-time)"}
+    assert shown == {"title": "At", "type": "string", "format": "date-time"}
+
+
+def test_a_servers_own_paths_are_not_looked_up_in_the_workspace() -> None:
+    """A server in Python states ``path`` for its own file system."""
+    from mcp.server import MCPServer
+
+    server: Any = MCPServer("files")
+
+    @server.tool()
+    def read(place: Path) -> str:
+        """Return the text of a file."""
+        return f"text of {place}"
+
+    async def run() -> Any:
+        async with Client(server) as client:
+            runtime = SkillRuntime()
+            await adapter.import_tools(runtime, client, server="acme")
+            return await runtime.call("acme/read", {"place": "/etc/motd"})
+
+    assert "text of /etc/motd" in str(anyio.run(run).data)

@@ -321,27 +321,6 @@ def test_langchains_approval_sees_the_right_name(runtime: SkillRuntime, ran: lis
     assert stopped["messages"][-1].additional_kwargs["skillruntime"]["repairs"]
 
 
-def test_the_hosts_ask_sees_the_right_name_of_its_own_tool(runtime: SkillRuntime) -> None:
-    """So do ``allowed-tools``, which match by name."""
-    asked: list[str] = []
-
-    @tool
-    def delete_file(path: str) -> str:
-        """Delete a file."""
-        return "deleted"
-
-    def ask(name: str, arguments: Any) -> bool:
-        asked.append(name)
-        return False
-
-    model = ScriptedChatModel(replies=[call_message(("Delete-File", {"path": "a"})), AIMessage("Done.")])
-    agent = create_agent(model, tools=[delete_file], middleware=[SkillMiddleware(runtime, ask=ask)])
-    messages = agent.invoke({"messages": [HumanMessage("Please.")]})["messages"]
-
-    assert asked == ["delete_file"]
-    assert "did not approve" in messages[-2].text
-
-
 def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime, ran: list[str]) -> None:
     """``needs_approval`` interrupts the run."""
     agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")

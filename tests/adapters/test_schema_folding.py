@@ -39,7 +39,7 @@ TEXT = {"type": "string"}
                     {"properties": {"mode": {"const": "y"}}, "required": ["mode"]},
                 ]
             },
-            {"properties": {"mode": {"enum": ["x", "y"]}}, "required": ["mode"]},
+            {"properties": {"mode": {"anyOf": [{"const": "x"}, {"const": "y"}]}}, "required": ["mode"]},
         ),
         (
             {"oneOf": [{"properties": {"a": TEXT}}, {"properties": {"a": {"type": "integer"}}}]},

@@ -291,6 +291,16 @@ def test_format_is_a_comment() -> None:
     assert session.from_client(call('{"at": "example.com"}')) == [(SERVER, call('{"at": "example.com"}'))]
 
 
+def test_a_format_guides_the_repair_of_a_call() -> None:
+    """Where something else is wrong, quotes around a date are taken away too, as they are not part of it."""
+    properties = {"day": {"type": "string", "format": "date"}, "n": {"type": "integer"}}
+    session = known({"name": "digest", "inputSchema": {"type": "object", "properties": properties}})
+
+    [message] = to_server(session.from_client(call('{"day": "\'2026-01-31\'", "n": "5"}')))
+
+    assert message["params"]["arguments"] == {"day": "2026-01-31", "n": 5}
+
+
 def test_the_repair_is_reported_in_the_result() -> None:
     """`_meta` is added; what is in it, and every other byte, stays."""
     session = known()

@@ -19,8 +19,8 @@ import httpx2
 import pytest
 
 from skillruntime.cli.remote import log_in
+from skillruntime.remote.credentials import variable_for
 from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
-from skillruntime.remote.environment_credentials import variable_for
 from tests.server.test_hostile_server import mean, say
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")

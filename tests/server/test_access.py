@@ -12,10 +12,9 @@ import anyio
 import pytest
 
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.credentials import CustomCredentials
+from skillruntime.remote.credentials import AuthorizationCode, ClientCredentials, CustomCredentials
 from skillruntime.remote.descriptor import AuthConfig, AuthType, OAuth2Config
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.oauth import AuthorizationCode, ClientCredentials
 from skillruntime.remote.wire_errors import RemoteError
 from skillruntime.server.access import BadCredentialsError, KeyRing, Principal, any_of, hash_key, new_key
 from skillruntime.server.http_responses import RefusedError
@@ -280,7 +279,7 @@ async def _collect(credentials: ClientCredentials, shown: list[Any]) -> None:
 
 
 async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() -> None:
-    """By its refresh token if there is one; with the client's secret if that was revoked."""
+    """With the client's secret again: RFC 6749, 4.4.3, knows no refresh token for programs."""
     now = [1000.0]
     endpoint = TokenEndpoint(
         {"access_token": "t1", "token_type": "bearer", "expires_in": 100, "refresh_token": "r1"},
@@ -297,11 +296,7 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
 
     shown = [each.headers["authorization"] for each in (first, again, renewed, refused)]
     assert shown == ["Bearer t1", "Bearer t1", "Bearer t2", "Bearer t3"]
-    assert [form["grant_type"] for _, form in endpoint.asked] == [
-        "client_credentials",
-        "refresh_token",
-        "client_credentials",
-    ]
+    assert [form["grant_type"] for _, form in endpoint.asked] == ["client_credentials"] * 3
 
 
 @pytest.mark.parametrize(

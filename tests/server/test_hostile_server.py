@@ -13,9 +13,8 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from skillruntime.remote.client import RemoteClient, fetch_descriptor
-from skillruntime.remote.credentials import ApiKey, NoCredentials
+from skillruntime.remote.credentials import ApiKey, NoCredentials, from_environment, variable_for
 from skillruntime.remote.descriptor import AuthConfig, AuthType, RetryPolicy, SkillDescriptor
-from skillruntime.remote.environment_credentials import from_environment, variable_for
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.ssrf_guard import AddressGuard, is_inside

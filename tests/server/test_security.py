@@ -13,8 +13,7 @@ import pytest
 
 from skillruntime.errors import InvalidSkillError, SkillOutputError
 from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import NoCredentials
-from skillruntime.remote.environment_credentials import variable_for
+from skillruntime.remote.credentials import NoCredentials, variable_for
 from skillruntime.remote.hosts import origin_of
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.ssrf_guard import is_inside
@@ -348,14 +347,6 @@ def test_an_empty_id_and_one_with_nul_are_refused(name: str) -> None:
     """No database and no path could carry them."""
     with pytest.raises(InvalidSkillError):
         type(descriptor()).from_dict({**descriptor().to_dict(), "id": name})
-
-
-def test_a_default_of_the_wrong_type_is_refused_with_the_descriptor() -> None:
-    """Not at the first call that needs it."""
-    written = descriptor().to_dict()
-    written["inputs"] = [{"name": "n", "type": "integer", "default": "many"}]
-    with pytest.raises(InvalidSkillError, match="/inputs/0/default"):
-        type(descriptor()).from_dict(written)
 
 
 def test_a_content_type_may_carry_parameters() -> None:

@@ -80,21 +80,3 @@ def test_a_tools_own_description_has_a_skills_limit() -> None:
 
     assert found(read=within) == []
     assert [(one.rule, one.tokens) for one in found(read=above)] == [("tool-description-long", 61)]
-
-
-def test_descriptions_that_dwarf_their_schema_are_found() -> None:
-    """A schema whose descriptions exceed three times its parameters is reported with both figures."""
-    prose = "The exact same long explanation of the very same thing, said over and over again."
-    schema = {"properties": {f"p{n}": {"type": "string", "description": prose * 2} for n in range(8)}}
-
-    rules = {one.rule for one in found(draw=schema)}
-
-    assert rules == {"schema-descriptions-dwarf"}
-
-
-def test_advice_is_a_diagnostic() -> None:
-    """Validation prints it as advice, with the saving in the message."""
-    diagnostic = found(description="Merges PDF files, word by word. " * 20)[0].to_diagnostic()
-
-    assert str(diagnostic).startswith("SKILL.md: advice: the description is 181 tokens")
-    assert "(saves 81 tokens every conversation)" in diagnostic.message

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from skillruntime.tokens.schema_views import for_model, for_people
+from skillruntime.tokens.schema_views import for_model
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -38,22 +38,3 @@ def test_the_schema_itself_is_not_changed() -> None:
     for_model(SCHEMA)
 
     assert SCHEMA["properties"]["title"]["x-documentation"] == "Shown in bold."  # type: ignore[index]
-
-
-def test_a_person_is_shown_both() -> None:
-    """The description comes first, what was written for people below it, nested parameters by their path."""
-    assert for_people(SCHEMA, name="digest") == "\n".join(
-        [
-            "### digest",
-            "",
-            "Kept in step with the newsroom's own form.",
-            "",
-            "- `title` (string, required): Heading.",
-            "  Shown in bold.",
-            "- `$comment` (string, optional): A remark.",
-            "- `mode` (any, optional)",
-            "- `rows` (array, optional)",
-            "- `rows[].id` (integer, optional)",
-            "  Never reused.",
-        ]
-    )

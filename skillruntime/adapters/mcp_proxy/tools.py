@@ -16,7 +16,7 @@ from skillruntime.adapters.tool_names import MeantName, meant_name
 if TYPE_CHECKING:
     from skillruntime.contract import Contract, Schema
 
-__all__ = ["Listing", "Tool", "Tools", "compile_tool", "without_formats"]
+__all__ = ["Listing", "Tool", "Tools", "compile_tool"]
 
 MOST_OPEN = 64
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
@@ -166,46 +166,23 @@ def compile_tool(definition: Mapping[str, Any]) -> Tool:
         reason = None if schema is None or schema is True else "inputSchema is not an object"
         return Tool(name, definition, None, None, reason)
     contract, output, reason = None, None, None
-    for document in _readings(without_formats(schema)):
+    for document in _readings(schema):
         try:
-            contract = Contract.from_dict({"input": document}, name=name)
+            # Servers take `example.com` for a "format": "uri", and those in Python a `date-time` without an offset.
+            contract = Contract.from_dict({"input": document}, name=name, formats="annotate")
             reason = None
             break
         except InvalidSkillError as error:
             reason = reason or str(error)
     promised = definition.get("outputSchema")
     if isinstance(promised, dict):
-        for document in _readings(without_formats(promised)):
+        for document in _readings(promised):
             try:
                 output = Schema(document, where="outputSchema", assert_formats=False)
                 break
             except InvalidSkillError:
                 continue
     return Tool(name, definition, contract, output, reason)
-
-
-def without_formats(schema: Any, *, described: bool = False) -> Any:
-    """Return *schema* without ``format``, which JSON Schema 2020-12 ignores by default.
-
-    Servers take ``example.com`` for a ``"format": "uri"``, and those in Python a ``date-time`` without an offset.
-    ``password`` stays: it keeps values out of logs. With *described*, the description names the format, for a model.
-
-    >>> without_formats({"properties": {"format": {"type": "string", "format": "uri"}}})
-    {'properties': {'format': {'type': 'string'}}}
-    >>> without_formats({"type": "string", "format": "uri", "description": "The page"}, described=True)
-    {'type': 'string', 'description': 'The page (format: uri)'}
-    """
-    from skillruntime.tokens.schema_views import rewritten  # not before a schema is compiled
-
-    def plain(schema: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(schema.get("format"), str) or schema["format"] == "password":
-            return schema
-        kept = {key: value for key, value in schema.items() if key != "format"}
-        if described:
-            kept["description"] = f"{kept.get('description') or ''} (format: {schema['format']})".lstrip()
-        return kept
-
-    return rewritten(schema, plain)
 
 
 def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:
