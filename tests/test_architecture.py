@@ -171,7 +171,6 @@ MOST_LINES = {
 MOST_COMPLEX = 20
 
 
-
 @pytest.mark.parametrize("package", MOST_LINES)
 def test_no_package_grows(package: str) -> None:
     """Each package stays within its number of code lines: no blank lines, comments or docstrings."""

@@ -218,11 +218,13 @@ def conversation_runtime(
     rendered: Rendered | None = None,
     let_through: Callable[[Exception], bool] | None = None,
     load: Callable[[str], str] | None = None,
+    calls_in: SkillSession | None = None,
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
     *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call. With
-    *load*, which gives a skill's instructions, *session* is for cut texts alone: many clients share it.
+    *load*, which gives a skill's instructions, *session* is for cut texts alone, because many clients share it, and
+    skills are called in *calls_in*.
     """
     own = SkillRuntime()
 
@@ -259,7 +261,7 @@ def conversation_runtime(
         return await runtime.call(
             name,
             arguments.get("arguments", {}),
-            session=session if load is None else None,
+            session=session if load is None else calls_in,
             version=arguments.get("version"),
             config=context.config,
             call_id=context.call_id,

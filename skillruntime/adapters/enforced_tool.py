@@ -7,6 +7,7 @@ message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from typing import Any, get_type_hints
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, Tool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -116,7 +117,9 @@ class EnforcedTool(BaseTool):
             with _refused(error):
                 return super().run(_shown(given), *args, **kwargs)
         try:
-            result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
+            result = _with_config(self._inner, accepted.arguments).run(
+                {**accepted.arguments, **injected}, *args, **kwargs
+            )
         except Exception as error:
             return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
@@ -130,7 +133,9 @@ class EnforcedTool(BaseTool):
             with _refused(error):
                 return await super().arun(_shown(given), *args, **kwargs)
         try:
-            result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
+            result = await _with_config(self._inner, accepted.arguments).arun(
+                {**accepted.arguments, **injected}, *args, **kwargs
+            )
         except Exception as error:
             return self._failed(error, accepted.arguments, kwargs.get("tool_call_id"))
         return _noted(result, accepted)
@@ -214,6 +219,21 @@ def _contract_of(tool: BaseTool, formats: Formats) -> Contract:
             schema = {**schema, "additionalProperties": False}
     document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
     return Contract.from_dict(document, name=tool.name, formats=formats)
+
+
+def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
+    """Return *tool* so that its function gets the argument ``config``, which LangChain takes for its own.
+
+    `StructuredTool` has a parameter of that name, so that the model's value never reaches the function.
+    """
+    if "config" not in arguments or not isinstance(tool, StructuredTool):
+        return tool
+    value, schema = arguments["config"], tool.args_schema
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        value = getattr(schema.model_validate(arguments), "config", value)
+    functions = {"func": tool.func, "coroutine": tool.coroutine}
+    given = {name: functools.partial(each, config=value) for name, each in functions.items() if each is not None}
+    return tool.model_copy(update=given)
 
 
 def _declared(contract: Contract) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools.
 
 Callable skills are served as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
-revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, and the skills' files as plain
+revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, prompts, and the skills' files as plain
 resources. ``python -m skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and output.
 """
 
@@ -51,14 +51,19 @@ class SkillParams(types.RequestParams):
 
 
 def to_server(
-    source: SkillRuntime | SkillCatalog, *, name: str = "skillruntime", instructions: str | None = None
+    source: SkillRuntime | SkillCatalog,
+    *,
+    name: str = "skillruntime",
+    instructions: str | None = None,
+    workspace: str | os.PathLike[str] | None = None,
 ) -> Server[Any]:
     """Return an MCP server of a runtime's skills: tools that can be called, and the skills' files to read.
 
     Instructions reach every client: the list of skills at ``initialize`` (*instructions* replaces it), one skill's by
-    the tool ``load_skill``, and by the Skills extension where the client has it. Skills that their
+    the tool ``load_skill`` or as a prompt, and by the Skills extension where the client has it. Skills that their
     author hides from models are not served. A failed call is answered with ``isError`` and the envelope. Of a catalog
-    the runtime is made when a client first asks for more than the handshake.
+    the runtime is made, with *workspace*, when a client first asks for more than the handshake. Without a workspace it
+    is the client's root on standard input and output, where it offers exactly one, else a temporary directory.
     """
     if not isinstance(source, SkillCatalog):
         from skillruntime.adapters.conversation_tools import require_free_names  # of a catalog, only at its first use
@@ -72,7 +77,10 @@ def to_server(
                 from skillruntime.adapters.mcp_handlers import Served
                 from skillruntime.runtime.runtime import SkillRuntime
 
-                served.append(Served(SkillRuntime(source) if isinstance(source, SkillCatalog) else source))
+                runtime = source
+                if isinstance(runtime, SkillCatalog):
+                    runtime = SkillRuntime(runtime, workspace=workspace)
+                served.append(Served(runtime))
             return await getattr(served[0], method)(context, params)
 
         return handle
@@ -83,6 +91,8 @@ def to_server(
         instructions=_instructions(source) if instructions is None else instructions,
         on_list_tools=handler("list_tools"),
         on_call_tool=handler("call_tool"),
+        on_list_prompts=handler("list_prompts"),
+        on_get_prompt=handler("get_prompt"),
         on_list_resources=handler("list_resources"),
         on_read_resource=handler("read_resource"),
     )
@@ -92,15 +102,21 @@ def to_server(
     return server
 
 
-async def serve_stdio(source: SkillRuntime | SkillCatalog) -> None:
-    """Serve over standard input and output until the client closes them."""
-    server = to_server(source)
+async def serve_stdio(source: SkillRuntime | SkillCatalog, *, workspace: str | os.PathLike[str] | None = None) -> None:
+    """Serve over standard input and output until the client closes them; *workspace* is as in `to_server`."""
+    server = to_server(source, workspace=workspace)
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
-async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.0.1", port: int = 8400) -> None:
-    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process.
+async def serve_http(
+    source: SkillRuntime | SkillCatalog,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8400,
+    workspace: str | os.PathLike[str] | None = None,
+) -> None:
+    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process; *workspace* is as in `to_server`.
 
     The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer token is required if the
     environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an address that other machines reach, and where the descriptor
@@ -122,7 +138,7 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
         catalog = source if isinstance(source, SkillCatalog) else source.catalog
         token = None if is_local and _is_public(catalog) else secrets.token_urlsafe(24)
     # The SDK would check Host and Origin as well, but not let a name of the user's choice through.
-    app = to_server(source).streamable_http_app(host=host)
+    app = to_server(source, workspace=workspace).streamable_http_app(host=host)
     checked = guarded(app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host})
     print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201  for the person
     if token is not None:

@@ -12,7 +12,8 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import url2pathname
 
 import anyio.to_thread
 import mcp_types as types
@@ -34,8 +35,11 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import render_activation
 from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime.session import SkillSession
 
 _OWN = ("load_skill", "read_skill_resource")
+_KEPT = 256  # sessions of clients over HTTP; beyond that the oldest is closed
+_FILES = "workspace:///"  # the addresses of files in a client's workspace
 
 
 class ListSkillsResult(types.CacheableResult):
@@ -60,6 +64,23 @@ class Served:
         self._known: dict[str, str] = {}
         self._pages = runtime.session()  # the rest of long results, by handles that no other client can guess
         self._own = conversation_runtime(runtime, self._pages, load=self._rendered)
+        self._sessions: dict[str, SkillSession] = {}
+
+    async def _session(self, context: Any) -> SkillSession:
+        """Return the session of the client: its workspace, and the calls of it that were refused.
+
+        Over HTTP a client without a session identifier gets a new one with each call.
+        """
+        request = context.request
+        key = "" if request is None else request.headers.get("mcp-session-id")
+        if key is None:
+            return self._runtime.session(counts_tokens=False)
+        if key not in self._sessions:
+            while len(self._sessions) >= _KEPT:
+                self._sessions.pop(next(iter(self._sessions))).close()
+            root = await _only_root(context.session) if request is None and not self._runtime.has_workspace else None
+            self._sessions[key] = self._runtime.session(workspace=root, counts_tokens=False)
+        return self._sessions[key]
 
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         definitions = await anyio.to_thread.run_sync(self._definitions)
@@ -69,19 +90,42 @@ class Served:
         arguments = params.arguments or {}
         tools = self._known if params.name in self._known else self._tools()
         tool = meant_tool(self._runtime, params.name, tools)
+        session = await self._session(context)
         if tool.name in (*self._own_names(), "call_skill"):
-            response = await self._own.call(str(tool.name), arguments)
-            return self._result(str(tool.name), arguments, response)
+            own = self._own
+            if tool.name == "call_skill":
+                own = conversation_runtime(self._runtime, self._pages, load=self._rendered, calls_in=session)
+            return self._result(str(tool.name), arguments, await own.call(str(tool.name), arguments), session)
         if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
             hint = f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}")
         name = tools[tool.name]
-        return self._result(name, arguments, await self._runtime.call(name, arguments))
+        return self._result(name, arguments, await session.call(name, arguments), session)
 
-    def _result(self, name: str, arguments: Any, response: SkillResponse) -> types.CallToolResult:
+    def _result(
+        self, name: str, arguments: Any, response: SkillResponse, session: SkillSession
+    ) -> types.CallToolResult:
         if (response.metadata or {}).get("skill") not in ("load_skill", "read_skill_resource"):
             response = self._pages.record_answer(name, arguments, response)
-        return types.CallToolResult.model_validate(to_mcp_result(response))
+        result = to_mcp_result(response)
+        # A file of a call that has no session goes with the call.
+        for file in (response.metadata or {}).get("files", ()) if session in self._sessions.values() else ():
+            link = {"type": "resource_link", "uri": f"{_FILES}{quote(file['path'])}", "name": file["path"]}
+            result["content"].append({**link, "mimeType": file["media_type"], "size": file["bytes"]})
+        return types.CallToolResult.model_validate(result)
+
+    async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        visible = self._visible().values()
+        prompts = [types.Prompt(name=each.name, description=visible_line(each.description)) for each in visible]
+        return types.ListPromptsResult(prompts=prompts)
+
+    async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        metadata = self._visible().get(params.name)
+        if metadata is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
+        text = await anyio.to_thread.run_sync(self._rendered, params.name)
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
 
     async def list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
@@ -101,10 +145,15 @@ class Served:
         uri = str(params.uri)
         name, path = split_uri(uri) or ("", "")
         metadata = self._visible().get(name)
-        if metadata is None:
+        read = partial(read_file, metadata, path) if metadata is not None else None
+        if uri.startswith(_FILES):
+            path = unquote(uri.removeprefix(_FILES))
+            directory = (await self._session(context)).workspace.directory
+            read = partial(read_bytes, str(directory), path, MAX_BYTES)
+        if read is None:
             raise _unknown(uri)
         try:
-            data = await anyio.to_thread.run_sync(partial(read_file, metadata, path))
+            data = await anyio.to_thread.run_sync(read)
         except ResourceNotFoundError:
             raise _unknown(uri) from None
         kind = "text/markdown" if path == "SKILL.md" else media_type(path)
@@ -171,6 +220,22 @@ class Served:
             return to_entry(metadata)
         except SkillRuntimeError:
             return None
+
+
+async def _only_root(session: Any) -> str | None:
+    """Return the directory that the client works in, where it offers exactly one (roots, until 2026-07-28)."""
+    capabilities = session.client_capabilities
+    if capabilities is None or capabilities.roots is None:
+        return None
+    try:
+        roots = (await session.list_roots()).roots
+    except MCPError:
+        return None
+    addresses = [urlsplit(str(root.uri)) for root in roots]
+    if len(addresses) != 1 or addresses[0].scheme != "file":
+        return None
+    path = url2pathname(addresses[0].path)
+    return path if os.path.isdir(path) else None  # noqa: PTH112 - as everywhere here, no pathlib
 
 
 def _unknown(uri: str) -> MCPError:

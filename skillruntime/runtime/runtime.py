@@ -196,6 +196,11 @@ class SkillRuntime:
         self._callables.catalog = catalog
 
     @property
+    def has_workspace(self) -> bool:
+        """Whether the host named a workspace."""
+        return self._given is not None
+
+    @property
     def revision(self) -> int:
         """A number that changes when another catalog is set or a function is added: what can be called may differ."""
         return self._callables.revision

@@ -266,3 +266,15 @@ def test_an_argument_that_the_host_did_not_inject_is_not_asked_of_the_model() ->
     answer = enforce(greet).invoke(tool_call("greet", {"name": "Ada"}))
 
     assert [error.code.value for error in answer.artifact.errors] == ["INTERNAL_ERROR"]
+
+
+def test_a_parameter_that_is_called_config_reaches_the_function() -> None:
+    """LangChain's own `StructuredTool` has a parameter of that name, which would take its place."""
+
+    def deploy(name: str, config: dict[str, int]) -> str:
+        """Deploy a service."""
+        return f"{name} {config}"
+
+    enforced = enforce(StructuredTool.from_function(deploy))
+
+    assert enforced.invoke({"name": "a", "config": '{"size": 3}'}) == "a {'size': 3}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -12,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
+from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from tests.adapters.test_every_adapter import ADAPTERS
@@ -62,3 +66,72 @@ def test_a_persons_files_are_reached(adapter: Callable[..., Awaitable[Any]], fol
         return {name: await adapter(runtime, name, arguments) for name, arguments in CALLS.items()}
 
     require_done(anyio.run(run), folder)
+
+
+async def call_each(client: Any) -> dict[str, Any]:
+    """Call the three skills over MCP; the chart is read by the link in its answer."""
+    tools = {tool.name for tool in (await client.list_tools()).tools}
+    answers = {}
+    for name, arguments in CALLS.items():
+        (shown,) = [tool for tool in tools if tool.replace("_", "-") == to_tool_name(name).replace("_", "-")]
+        result = await client.call_tool(shown, arguments)
+        answers[name] = result.structured_content
+        for link in [part for part in result.content if part.type == "resource_link"]:
+            (content,) = (await client.read_resource(link.uri)).contents
+            assert (content.mime_type, base64.b64decode(content.blob)[:4]) == ("image/png", b"\x89PNG")
+            answers[name] = {**answers[name], "link": link.name}
+    return answers
+
+
+@pytest.mark.parametrize("has_root", [False, True], ids=["workspace", "root of the client"])
+def test_a_command_that_serves_mcp_reaches_the_files(folder: Path, has_root: bool) -> None:
+    """``serve --mcp --workspace``, or the one root that the client offers; a chart comes as a link that can be read."""
+    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    import mcp_types as types
+
+    arguments = ["-m", "skillruntime.cli", "serve", "--mcp", "--trust", "--skills", str(SKILLS)]
+    options: dict[str, Any] = {}
+    if has_root:
+
+        async def roots(context: Any) -> Any:
+            return types.ListRootsResult(roots=[types.Root(uri=folder.as_uri())])
+
+        options = {"list_roots_callback": roots, "mode": "legacy"}
+    else:
+        arguments += ["--workspace", str(folder)]
+    # A client starts its servers anywhere.
+    parameters = mcp.StdioServerParameters(command=sys.executable, args=arguments, cwd="/")
+
+    async def run() -> dict[str, Any]:
+        async with mcp.Client(parameters, **options) as client:
+            return await call_each(client)
+
+    answers = anyio.run(run)
+
+    require_done(answers, folder)
+    assert answers["data-analysis/chart"]["link"] == "sales.png"
+
+
+def test_a_command_that_serves_reaches_the_files(folder: Path) -> None:
+    """``serve --workspace``, called by the client of the invocation protocol."""
+    pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+    command = [sys.executable, "-m", "skillruntime.cli", "serve", "--trust", "--skills", str(SKILLS), "--port", "0"]
+    options = ["--workspace", str(folder), "--memory", "--data", str(folder / ".data")]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, cwd=folder) as process:
+        try:
+            assert process.stderr is not None
+            line = next(line for line in process.stderr if line.startswith("serving"))
+            at = line.split()[-1]
+            answers = {
+                name: call(f"{at}/skills/{name.replace('/', '.')}", arguments) for name, arguments in CALLS.items()
+            }
+        finally:
+            process.terminate()
+    require_done(answers, folder)
+
+
+def call(address: str, arguments: dict[str, Any]) -> Any:
+    """Call the skill at *address* as a user does, and return its data."""
+    words = ["call", address, json.dumps(arguments), "--json"]
+    done = subprocess.run([sys.executable, "-m", "skillruntime.cli", *words], capture_output=True, text=True)
+    return json.loads(done.stdout)["data"]
