@@ -49,9 +49,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'",
     },
     "examples/translator/skills/translate/scripts/translate.py": {r"house: Haus": "a word of its dictionary"},
-    "tests/contract/test_coercion.py": {r"\"mend\"": "an old name of a switch in contract files"},
-    "docs/contract.md": {r"`mend`": "an old name of a switch in contract files"},
-    "skillruntime/contract": {r"\"mend\"": "an old name of a switch in contract files"},
     "tests/compatibility": {
         r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'",
     },

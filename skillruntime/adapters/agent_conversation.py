@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,6 +27,9 @@ from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
+
+Workspaces = str | os.PathLike[str] | Callable[[str], str]
+"""A directory for all conversations, or what gives each conversation's by its key."""
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -204,10 +208,10 @@ class Conversations:
         self,
         runtime: SkillRuntime,
         prompting: Prompting,
-        workspace: Callable[[str], str] | None,
+        workspace: Workspaces | None,
         **options: Any,
     ) -> None:
-        """*workspace* gives each conversation's directory by its key; *options* are those of `SkillRuntime.session`."""
+        """*workspace* is every conversation's, or gives it by its key; *options* are those of `SkillRuntime.session`."""
         self._runtime = runtime
         self._prompting = prompting
         self._workspace = workspace
@@ -222,7 +226,7 @@ class Conversations:
             found = self._kept.get(key)
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory in another process.
-                workspace = None if self._workspace is None else self._workspace(key)
+                workspace = self._workspace(key) if callable(self._workspace) else self._workspace
                 session = self._runtime.session(workspace=workspace, key=key, **self._options)
                 found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
                 # A service sees any number of conversations; a closed one is rebuilt from its state.

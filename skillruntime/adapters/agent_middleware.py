@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
 from skillruntime.adapters import agent_messages
-from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
+from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting, Workspaces
 from skillruntime.adapters.agent_messages import (
     SkillState,
     active_skills,
@@ -69,7 +69,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
     - A skill's ``allowed-tools`` change nothing: which tools need an approval the host says, as with LangChain's
       ``HumanInTheLoopMiddleware``.
-    - *limits*, *model* and *workspace* are those of each conversation's `SkillSession`; see `session`.
+    - *limits* and *model* are those of each conversation's `SkillSession`; see `session`. *workspace* is the directory
+      of all conversations, or gives that of each by its key; by default the runtime's.
     """
 
     state_schema = SkillState
@@ -86,7 +87,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         catch_errors: bool = False,
         limits: TokenLimits | None = None,
         model: str = "gpt-4o",
-        workspace: Callable[[str], str] | None = None,
+        workspace: Workspaces | None = None,
     ) -> None:
         super().__init__()
         require_free_names(runtime)

@@ -161,9 +161,7 @@ def require_runtime(value: Any) -> None:
         TypeError: *value* is not a `SkillRuntime`.
     """
     if not isinstance(value, SkillRuntime):
-        raise TypeError(
-            f"expected a runtime, as SkillRuntime(discover('skills', trusted=True)) makes it; got {value!r:.80}"
-        )
+        raise TypeError(f"expected a runtime, as SkillRuntime(discover('skills')) makes it; got {value!r:.80}")
 
 
 def require_free_names(runtime: Any) -> None:

@@ -410,10 +410,6 @@ class SkillRuntime:
 
         return CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
 
-    def script_directory(self, name: str, session: SkillSession) -> Path:
-        """Return where the script *name* starts when it is called in *session*; the directory exists."""
-        return self._files_of(self._callables.target(name, None), session.workspace).open()
-
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope, in the shape that an old caller knows.
 

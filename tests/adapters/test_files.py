@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
+from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
@@ -135,3 +136,15 @@ def call(address: str, arguments: dict[str, Any]) -> Any:
     words = ["call", address, json.dumps(arguments), "--json"]
     done = subprocess.run([sys.executable, "-m", "skillruntime.cli", *words], capture_output=True, text=True)
     return json.loads(done.stdout)["data"]
+
+
+def test_the_middleware_may_have_a_workspace_of_its_own(tmp_path: Path) -> None:
+    """One for all conversations, or one for each, by its key."""
+
+    def place(**options: Any) -> Path:
+        middleware = SkillMiddleware(SkillRuntime(workspace=tmp_path / "runtime"), **options)
+        return middleware.session({"skill_session": "k", "messages": []}).workspace.directory
+
+    assert place() == tmp_path / "runtime"
+    assert place(workspace=tmp_path / "all") == tmp_path / "all"
+    assert place(workspace=lambda key: str(tmp_path / key)) == tmp_path / "k"
