@@ -211,7 +211,7 @@ class Conversations:
         workspace: Workspaces | None,
         **options: Any,
     ) -> None:
-        """*workspace* is every conversation's, or gives it by its key; *options* are those of `SkillRuntime.session`."""
+        """*workspace* is each conversation's, or gives it by its key; *options* are those of `SkillRuntime.session`."""
         self._runtime = runtime
         self._prompting = prompting
         self._workspace = workspace

@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
