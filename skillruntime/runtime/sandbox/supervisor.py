@@ -362,8 +362,11 @@ _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/b
 def _descriptors(process: int) -> list[Path]:
     """Return what *process* has open, by thread: one whose first thread has ended lists nothing itself."""
     found: list[Path] = []
-    with suppress(OSError):
-        for thread in Path(f"/proc/{process}/task").iterdir():
+    threads: list[Path] = []
+    with suppress(OSError):  # it has ended
+        threads += Path(f"/proc/{process}/task").iterdir()
+    for thread in threads:
+        with suppress(OSError):
             found += (thread / "fd").iterdir()
     return found
 
