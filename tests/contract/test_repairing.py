@@ -114,7 +114,7 @@ def test_a_definition_of_a_library_is_taken_too() -> None:
 
 
 @pytest.mark.parametrize("tool", ["search", {"parameters": SCHEMA}, {"function": {"parameters": SCHEMA}}])
-def test_what_is_no_definition_is_refused(tool: Any) -> None:
+def test_anything_but_a_definition_is_refused(tool: Any) -> None:
     """Where the host writes it, and not at the first call."""
     with pytest.raises(TypeError, match="a tool"):
         Repairer([tool])
