@@ -153,12 +153,12 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 4_044,
-    "contract": 7_393,
+    "contract": 7_457,
     "catalog": 4_574,
-    "runtime": 4_779,
+    "runtime": 4_781,
     "server": 4_394,
     "adapters/mcp_proxy": 2_257,
-    "adapters": 2_786,
+    "adapters": 2_797,
     "cli": 2_538,
     "remote": 1_850,
     "compatibility": 1_698,

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, get_type_hints
@@ -31,15 +31,20 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 
+Aliases = Mapping[str, Sequence[str]]
+
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
 
 
-def enforce(tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate") -> EnforcedTool:
+def enforce(
+    tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate", aliases: Aliases | None = None
+) -> EnforcedTool:
     """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
 
-    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. An
-    argument that is injected (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's
-    ``ToolNode`` and not checked; in any other call the model may have sent it, so it counts as unknown.
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. *aliases*
+    are other names that models write for its parameters: ``{"path": ["file_path", "file"]}``. An argument that is
+    injected (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's ``ToolNode`` and not
+    checked; in any other call the model may have sent it, so it counts as unknown.
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema.
@@ -50,7 +55,7 @@ def enforce(tool: BaseTool, *, policy: str | None = None, formats: Formats = "an
             f"enforce takes one tool of LangChain; got {tool!r:.80}. Make a function one with "
             "langchain_core.tools.tool, or give it to SkillRuntime(functions=[...]), which enforces it already"
         )
-    return EnforcedTool(tool, policy=policy, formats=formats)
+    return EnforcedTool(tool, policy=policy, formats=formats, aliases=aliases)
 
 
 _COPIED = (
@@ -67,9 +72,16 @@ class EnforcedTool(BaseTool):
     _policy: Policy | None = PrivateAttr()
     _injected: frozenset[str] = PrivateAttr()
 
-    def __init__(self, tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate") -> None:
+    def __init__(
+        self,
+        tool: BaseTool,
+        *,
+        policy: str | None = None,
+        formats: Formats = "annotate",
+        aliases: Aliases | None = None,
+    ) -> None:
         register_checkpoint_types()
-        contract = _contract_of(tool, formats)
+        contract = _contract_of(tool, formats, aliases)
         super().__init__(
             args_schema=tool.args_schema if tool.args_schema is not None else contract.to_dict()["input"],
             **{name: getattr(tool, name) for name in _COPIED},
@@ -205,7 +217,7 @@ def _refused(error: SkillInputError) -> Iterator[None]:
 _ONE_TEXT = {"type": "object", "required": ["__arg1"], "properties": {"__arg1": {"title": "__arg1", "type": "string"}}}
 
 
-def _contract_of(tool: BaseTool, formats: Formats) -> Contract:
+def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> Contract:
     visible = _ONE_TEXT if isinstance(tool, Tool) and tool.args_schema is None else tool.tool_call_schema
     if isinstance(visible, dict):
         schema = visible
@@ -218,6 +230,7 @@ def _contract_of(tool: BaseTool, formats: Formats) -> Contract:
             # pydantic ignores what it does not know, which would hide a misspelt argument
             schema = {**schema, "additionalProperties": False}
     document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
+    document["aliases"] = {name: list(listed) for name, listed in (aliases or {}).items()}
     return Contract.from_dict(document, name=tool.name, formats=formats)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from skillruntime.contract.aliases import alias_faults, names_by_alias, with_own_names
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, with_whole_numbers, without_decimals
 from skillruntime.contract.coercion.subschemas import declared_properties, secret_texts
@@ -66,6 +67,7 @@ class Contract:
         *(
             "formats",
             "policy",
+            "_aliases",
             "_document",
             "_defaults",
             "_guide",
@@ -103,6 +105,7 @@ class Contract:
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
+        self._aliases = names_by_alias(document)
         self._is_prepared = False
         properties = properties_of(self.input.document)
         self._deprecated = frozenset(
@@ -231,6 +234,7 @@ class Contract:
                 parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
                 arguments = parsed.value if parsed else raw
                 is_plain = type(arguments) is dict and not (parsed and parsed.rules)
+                is_plain = is_plain and (not self._aliases or self._aliases.keys().isdisjoint(arguments))
                 if is_plain and self._fits(arguments) and not self._holds_more(arguments, parsed is not None):
                     return self._accepted(arguments, (), None, fill_defaults)
             if parsed is not None and not parsed.rules:
@@ -314,7 +318,10 @@ class Contract:
         old = [declared_properties(shape.references, [()]) for shape in older if shape is not None]
         reserved = frozenset(name for names in old for name in names)
         self._shapes = Shapes(self.input, self.version, self.migrations, older, reserved)
-        self._names = reserved | declared_properties(self.input.references, [()]).keys()
+        declared = declared_properties(self.input.references, [()]).keys()
+        self._names = reserved | declared | self._aliases.keys()
+        if self._aliases and (faults := alias_faults(self._document, declared, reserved)):
+            raise InvalidSkillError(f"contract {self.name}: {faults[0]}", details={"faults": faults})
 
     def _shape(self, migration: Migration) -> Schema | None:
         """Compile the schema of the arguments that *migration* starts from, where it is known."""
@@ -394,6 +401,9 @@ class Contract:
             )
         check_tool(parsed.tool, self._tool)
         value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str | bytes | bytearray))
+        if self._aliases and isinstance(value, dict) and version in (None, self.version):
+            value, renamed = with_own_names(value, self._aliases)
+            unwrapped += renamed
         attempt = self._as_version(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
         has_secret = self.input.may_hold_secrets and bool(secret_texts(self.input.references, parsed.value))
@@ -431,7 +441,12 @@ class Contract:
         return value, repairs
 
     def _fits_call(self, value: Any) -> bool:
-        return isinstance(value, dict) and self._fits(value)
+        if not isinstance(value, dict):
+            return False
+        try:
+            return self._fits(with_own_names(value, self._aliases)[0] if self._aliases else value)
+        except SkillInputError:
+            return False
 
     def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
         """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""

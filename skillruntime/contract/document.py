@@ -184,6 +184,11 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
             "run": _RUN,
             "annotations": _ANNOTATIONS,
             "policy": _POLICY,
+            "aliases": {
+                "type": "object",
+                "description": "Other names that models write for a parameter: {name: [alias, ...]}.",
+                "additionalProperties": {**_NAMES, "items": {"type": "string", "minLength": 1}},
+            },
             "migrations": {"type": "array", "items": _MIGRATION, "description": "From older versions to this one."},
             "derived": {"type": "object", "description": "Where a contract comes from that was read from a script."},
         },

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
-OTHERS = ("arguments", "json_text", "call_forms", "contract", "prose")
+OTHERS = ("aliases", "arguments", "json_text", "call_forms", "contract", "prose")
 SOURCES = [*sorted((PACKAGE / "coercion").glob("*.py")), *(PACKAGE / f"{name}.py" for name in OTHERS)]
 FORMATS = {"date-time"}
 _HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")
