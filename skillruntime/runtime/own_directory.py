@@ -108,6 +108,8 @@ class CallFiles:
         """Copy new and changed files to the workspace; return them as ``{path, media_type, bytes}``."""
         if self._changes is None:
             self._changes = []
+            if self._is_open:
+                self._own.files.directory.chmod(0o700)  # a script may have closed it
             if self._before is not None:
                 self._changes = self._own.files.changes(self._before)
                 self._changes = [each for each in map(self._copied_out, self._changes[:MOST_RESULTS]) if each]

