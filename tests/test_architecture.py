@@ -155,7 +155,7 @@ MOST_LINES = {
     "derive": 4_044,
     "contract": 7_457,
     "catalog": 4_574,
-    "runtime": 4_781,
+    "runtime": 4_787,
     "server": 4_394,
     "adapters/mcp_proxy": 2_257,
     "adapters": 2_797,

@@ -54,6 +54,7 @@ def test_help_begins_with_the_ten_options_that_everyone_needs() -> None:
     assert sum(line.startswith("  -") for line in first.splitlines()) == 10
     assert [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
         "Options:",
+        "Files:",
         "Callers:",
         "Limits:",
         "Starts and stops:",

@@ -100,12 +100,16 @@ class LocalSandbox:
     async def _started(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
         """Return what `_start` does; of many commands at once, some wait until the launcher has taken others."""
         while True:
-            try:
-                return self._start(command, ours)
-            except OSError as error:
-                # The kernel limits how many descriptors of a user, root excepted, are on their way (unix(7)).
-                if error.errno != errno.ETOOMANYREFS:
-                    raise
+            with ExitStack() as kept:
+                try:
+                    found = self._start(command, kept)
+                except OSError as error:
+                    # The kernel limits how many descriptors of a user, root excepted, are on their way (unix(7)).
+                    if error.errno != errno.ETOOMANYREFS:
+                        raise
+                else:
+                    ours.enter_context(kept.pop_all())
+                    return found
             await anyio.sleep(_RETRY)
 
     def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
