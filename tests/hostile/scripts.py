@@ -272,7 +272,7 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("notify-directory", "is signalled when a directory of the host changes", "import fcntl; f = os.open('/usr/lib', 0); return fcntl.fcntl(f, 1026, 0x80000004) == 0"),
     ("map-library", "writes to a library through memory", "import mmap; return mmap.mmap(open(json.__file__, 'rb').fileno(), 0, mmap.MAP_SHARED, mmap.PROT_WRITE)"),
     ("write-own-program", "changes the program that runs it through /proc", "return open('/proc/self/exe', 'r+b')"),
-    ("list-neighbours", "lists the directories of other skills beside its own", "return [n for n in os.listdir('..') if n not in os.getcwd() + os.path.abspath(__file__) + os.environ['HOME']]"),
+    ("list-neighbours", "lists the directories of other skills beside its own", "import sys; return [n for n in os.listdir('..') if n not in os.getcwd() + os.path.abspath(__file__) + os.environ['HOME'] + sys.prefix]"),
     ("read-approved-copies", "lists the temporary directories of the host", "import glob; "
      "return [n for n in glob.glob(os.path.dirname(world['workspace']) + '/skillruntime-*/*') if not os.getcwd().startswith(n) and not os.path.abspath(__file__).startswith(n) and os.listdir(n) and not n == os.environ.get('TMPDIR')]"),
     ("plant-git-hook", "leaves a git repository with a program that git runs", "os.makedirs('.git/hooks'); open('.git/config', 'w').write('[core]\\n\\tfsmonitor = false\\n')"),
