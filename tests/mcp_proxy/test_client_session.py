@@ -180,3 +180,16 @@ def test_a_call_passes_where_the_tools_cannot_be_listed(monkeypatch: pytest.Monk
     anyio.run(main)
     assert entries[0] == {"event": "unlistable", "reason": reason}
     assert entries[1]["outcome"] == "unchecked"
+
+
+def test_a_tool_may_have_aliases() -> None:
+    """They are options for that tool alone."""
+
+    async def check(client: Any, calls: list[Any]) -> None:
+        result = await client.call_tool("buy", {"product": "tea", "count": 1})
+        assert calls == [("tea", 1)]
+        assert [repair["rule"] for repair in result.meta["skillruntime/repairs"]] == ["alias"]
+
+    with_client(check, Options(tools={"buy": {"aliases": {"item": ["product"]}}}))
+    with pytest.raises(ValueError, match=r"tools.buy.aliases is not an object"):
+        Options(tools={"buy": {"aliases": {"item": "product"}}})

@@ -58,7 +58,7 @@ class _Enforced:
         self._list = session.list_tools
         self._options = options
         self._log = log
-        self._tools = Tools()
+        self._tools = Tools(options)
         self._refusals = Refusals()
 
     async def call(self, name: str, arguments: dict[str, Any] | None, *rest: Any, **more: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ class Options:
 
     ``policy`` is how far repairs go; ``"off"`` for a single tool lets its calls pass unchecked. ``check_output``
     compares results with the tool's ``outputSchema``. ``fold`` shows clients schemas that every provider takes.
-    ``log_values`` writes arguments to the log. ``tools`` holds the choices that differ for single tools, by name.
+    ``log_values`` writes arguments to the log. ``aliases`` are other names that models write for a tool's parameters,
+    only for single tools: ``{"path": ["file_path", "file"]}``. ``tools`` holds the choices that differ for single
+    tools, by name.
     """
 
     policy: str = "safe"
@@ -27,6 +29,7 @@ class Options:
     fold: bool = False
     log_values: bool = False
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check({"policy": self.policy, "check_output": self.check_output}, "")
@@ -71,7 +74,11 @@ def _check_tools(tools: Mapping[str, Any]) -> None:
 def _check(choices: Mapping[str, Any], where: str) -> None:
     # What is not checked here would fail at the first call, in front of the model.
     for key, value in choices.items():
+        if key == "aliases":
+            if not isinstance(value, Mapping) or not all(isinstance(each, list) for each in value.values()):
+                raise ValueError(f"{where}aliases is not an object with an array of names for each parameter")
+            continue
         if key not in _ALLOWED:
-            raise ValueError(f"{where}{key} is not an option; options are {', '.join(_ALLOWED)}")
+            raise ValueError(f"{where}{key} is not an option; options are {', '.join((*_ALLOWED, 'aliases'))}")
         if value not in _ALLOWED[key]:
             raise ValueError(f"{where}{key} is {value!r}; it can be {', '.join(_ALLOWED[key])}")

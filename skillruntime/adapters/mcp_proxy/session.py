@@ -63,7 +63,7 @@ class Session:
         initialized: bool = False,
     ) -> None:
         self.options = options or Options()
-        self.tools = Tools()
+        self.tools = Tools(self.options)
         self.waits = 0
         """How often a first call began to wait: which wait a deadline is for."""
         self._initialized = initialized

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.tool_names import MeantName, meant_name
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ class Listing:
 
 
 class Tools:
-    """What is known of one server's tools within one session."""
+    """What is known of one server's tools within one session, and of what the user chose for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
         self._expires: float | None = None
@@ -118,7 +120,7 @@ class Tools:
             return None
         tool = self._compiled.get(name)
         if tool is None:
-            tool = self._compiled[name] = compile_tool(definition)
+            tool = self._compiled[name] = compile_tool(definition, self._options.of(name).aliases)
         return tool
 
     def meant_by(self, name: str) -> MeantName:
@@ -155,8 +157,8 @@ def _expiry(milliseconds: Any) -> float | None:
     return time.monotonic() + max(0, min(milliseconds, 86_400_000)) / 1000
 
 
-def compile_tool(definition: Mapping[str, Any]) -> Tool:
-    """Return the tool that *definition*, one entry of a ``tools/list`` result, defines."""
+def compile_tool(definition: Mapping[str, Any], aliases: Mapping[str, Any] | None = None) -> Tool:
+    """Return the tool that *definition*, one entry of a ``tools/list`` result, defines; *aliases* are the user's."""
     from skillruntime.contract import Contract, Schema  # 60 ms to import: not before the first call needs it
     from skillruntime.errors import InvalidSkillError
 
@@ -169,7 +171,9 @@ def compile_tool(definition: Mapping[str, Any]) -> Tool:
     for document in _readings(schema):
         try:
             # Servers take `example.com` for a "format": "uri", and those in Python a `date-time` without an offset.
-            contract = Contract.from_dict({"input": document}, name=name, formats="annotate")
+            contract = Contract.from_dict(
+                {"input": document, "aliases": dict(aliases or {})}, name=name, formats="annotate"
+            )
             reason = None
             break
         except InvalidSkillError as error:
