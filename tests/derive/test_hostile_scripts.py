@@ -18,8 +18,26 @@ def python(before: str, each: Callable[[int], str], after: str = "", header: str
     return lambda n: f"{start}{''.join(map(each, range(n)))}{after}\nargs = p.parse_args()\n"
 
 
+def doubling(last: str) -> Shape:
+    """Return shell functions that each call the next one twice, with *last* behind each call."""
+    return lambda n: "".join(f"f{i}() {{ f{i + 1}{last}; f{i + 1}{last}; }}\n" for i in range(n)) + f"f0{last}\n"
+
+
 SCRIPTS: dict[str, tuple[str, int, Shape]] = {
     "calls of calls": ("a.py", 64, python("p", lambda n: ".x()")),
+    "shell functions that pass the words on": ("a.sh", 64, doubling(' "$@"')),
+    "shell functions that call functions": ("a.sh", 64, doubling("")),
+    "calls of one shell function": ("a.sh", 800, lambda n: "f() {\n" + "ls\n" * n + "}\n" + "f\n" * n + "echo $1\n"),
+    "shifted places": ("a.sh", 1000, lambda n: "".join(f"A{i}=$1; shift\n" for i in range(n))),
+    "options in a case": (
+        "a.sh",
+        1000,
+        lambda n: (
+            "while [ $# -gt 0 ]; do\ncase $1 in\n"
+            + "".join(f"--a{i}) A{i}=$2; shift ;;\n" for i in range(n))
+            + "esac\nshift\ndone\n"
+        ),
+    ),
 }
 """The path of each, how many repetitions are read, and the script with *n* of them."""
 
