@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 __all__ = [
     *("UNKNOWN", "Called", "Enumeration", "Function", "Member", "Scope", "Source", "Symbol"),
-    *("all_nodes", "dotted", "evaluate", "is_constant", "items_of", "own_nodes"),
+    *("all_nodes", "dotted", "evaluate", "is_constant", "items_of", "once_for_each", "own_nodes"),
 ]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_Read = TypeVar("_Read")
 
 UNKNOWN: Any = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
 """What cannot be read."""
@@ -209,6 +213,19 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Read]:
+    """Return *read*, which looks through a whole function, with its answers kept: many arguments may name one."""
+    known: WeakKeyDictionary[Function, _Read] = WeakKeyDictionary()
+
+    @wraps(read)
+    def once(function: Function) -> _Read:
+        if function not in known:
+            known[function] = read(function)
+        return known[function]
+
+    return once
 
 
 def own_nodes(root: ast.AST) -> list[ast.AST]:
