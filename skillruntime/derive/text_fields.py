@@ -6,7 +6,7 @@ import inspect
 import re
 from typing import Any
 
-__all__ = ["expanded", "first_paragraph", "flattened", "plain_name"]
+__all__ = ["expanded", "first_paragraph", "flattened", "free_name", "plain_name"]
 
 _NO_WORDS = re.compile(r"\s*+(?:[-=~*#]{3,}\s*+$|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)")
 """Lines that describe nothing: rules, and who may use the script."""
@@ -26,6 +26,21 @@ def plain_name(name: str) -> str:
     'dry_run'
     """
     return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "argument"
+
+
+def free_name(name: str, taken: dict[str, int]) -> str:
+    """Return *name*, with a number if it is in *taken*, which holds the last number of each name.
+
+    >>> taken = {}
+    >>> free_name("size", taken), free_name("size", taken), free_name("size", taken)
+    ('size', 'size_2', 'size_3')
+    """
+    found = name
+    while found in taken:
+        taken[name] += 1
+        found = f"{name}_{taken[name]}"
+    taken[found] = 1
+    return found
 
 
 def flattened(text: Any, limit: int = HELP_LIMIT) -> str:

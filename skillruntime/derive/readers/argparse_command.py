@@ -10,7 +10,7 @@ from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.argparse_arguments import NO_EFFECT, Read, long_flag, read_argument
 from skillruntime.derive.readers.argparse_parsers import Parser
-from skillruntime.derive.text_fields import first_paragraph, plain_name
+from skillruntime.derive.text_fields import first_paragraph, free_name, plain_name
 
 __all__ = ["read_parser"]
 
@@ -72,14 +72,10 @@ def _merged(reads: list[Read]) -> list[Argument]:
     for read in reads:
         by_dest.setdefault(read.dest, []).append(read)
     merged: list[Argument] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for number, (dest, group) in enumerate(by_dest.items()):
         for argument in _of_one_destination(dest, group, number):
-            plain = plain_name(argument.name)
-            name, count = plain, 2
-            while name in taken:
-                name, count = f"{plain}_{count}", count + 1
-            taken.add(name)
+            name = free_name(plain_name(argument.name), taken)
             merged.append(argument if argument.name == name else replace(argument, name=name))
     return merged
 

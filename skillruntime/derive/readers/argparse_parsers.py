@@ -28,8 +28,8 @@ __all__ = ["Asked", "Parser", "find_parsers"]
 STEPS_LIMIT = 60_000
 """Statements and calls of a script that are read, functions as often as they are called."""
 
-ARGUMENTS_LIMIT = 1_000
-"""Arguments of a parser together with those of its parents."""
+DECLARED_LIMIT = 1_000
+"""Commands and arguments of a script, those of a parent again for each parser that has it."""
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
@@ -155,12 +155,18 @@ class _Reader:
         self.placed: set[int] = set()
         self.conditions = 0
         self.steps = 0
+        self.declared = 0
         self.returns = 0
         self.reading: list[_Function] = []
 
     def step(self) -> None:
         self.steps += 1
         if self.steps > STEPS_LIMIT:
+            raise _TooLongError
+
+    def declare(self, number: int = 1) -> None:
+        self.declared += number
+        if self.declared > DECLARED_LIMIT:
             raise _TooLongError
 
     def statements(self, body: list[ast.stmt], names: _Names) -> None:
@@ -329,7 +335,10 @@ class _Reader:
             if keyword.arg == "parents":
                 listed = keyword.value.elts if isinstance(keyword.value, ast.List | ast.Tuple) else [keyword.value]
                 for each in listed:
-                    _inherit(parser, self.value(each, names), node.lineno)
+                    parent = self.value(each, names)
+                    # ``parents=[base, base]``, again and again, doubles what a parser holds.
+                    self.declare(len(parent.parser.asked) if isinstance(parent, _Handle) else 0)
+                    _inherit(parser, parent, node.lineno)
         return parser
 
     def method(self, receiver: _Handle, name: str, node: ast.Call, names: _Names) -> Any:
@@ -341,9 +350,8 @@ class _Reader:
             case "add_parser":
                 return self.add_parser(parser, node, names, arguments)
             case "add_argument":
+                self.declare()
                 parser.asked.append(Asked(arguments, named, node.lineno, is_certain, receiver.number))
-                if len(parser.asked) > ARGUMENTS_LIMIT:
-                    raise _TooLongError
                 return parser.asked[-1]
             case "add_argument_group":
                 return _Handle(parser, receiver.number)
@@ -367,6 +375,7 @@ class _Reader:
         return None
 
     def add_parser(self, above: Parser, node: ast.Call, names: _Names, arguments: list[Any]) -> _Handle:
+        self.declare()
         parser = self.make(node, names)
         parser.is_part = True
         # The first parameter of ``add_parser`` is the command's name, where ``ArgumentParser`` has ``prog``.
@@ -408,14 +417,12 @@ def _inherit(parser: Parser, handle: Any, line: int) -> None:
         return
     parent = handle.parser
     parent.is_part = True
-    # ``parents=[base, base]``, again and again, doubles what a parser holds.
-    if len(parser.asked) + len(parent.asked) > ARGUMENTS_LIMIT:
-        raise _TooLongError
     # `_add_container_actions` (line 1504) copies a parent's groups, so their numbers must not meet our own.
     shift = len(parser.groups)
     parser.asked += [each if each.group is None else replace(each, group=each.group + shift) for each in parent.asked]
     parser.groups |= {number + shift: required for number, required in parent.groups.items()}
-    if parser.commands is None:
-        parser.commands, parser.chooser = parent.commands, parent.chooser
+    # Commands that several parsers share could be in each other, and double with each level.
+    if parent.commands is not None:
+        parser.report("a parent has commands", line, "parents", is_needed=True)
     parser.defaults |= parent.defaults
     parser.unread += parent.unread

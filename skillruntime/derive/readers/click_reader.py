@@ -22,6 +22,7 @@ from skillruntime.derive.readers.python_values import (
     dotted,
     evaluate,
     items_of,
+    once_for_each,
     own_nodes,
 )
 from skillruntime.derive.readers.typer_signatures import WORDS, typer_parameters
@@ -35,12 +36,12 @@ from skillruntime.derive.readers.value_types import (
     refuses_values,
     to_json,
 )
-from skillruntime.derive.text_fields import first_paragraph, flattened, plain_name
+from skillruntime.derive.text_fields import first_paragraph, flattened, free_name, plain_name
 
 __all__ = ["read_click"]
 
-DEPTH_LIMIT = 20
-"""How deep groups are in groups."""
+DECLARED_LIMIT = 1_000
+"""Commands and parameters of a script; a group that is below two others counts twice."""
 
 _TYPES = {
     "click.INT": INTEGER,
@@ -87,7 +88,22 @@ def read_click(tree: ast.Module, scope: Scope) -> Reading | None:
     if not tops:
         return None
     top = max(tops, key=lambda each: len(each.below))
-    return Reading(_to_command(top, first_paragraph(ast.get_docstring(tree)), 0), "typer" if top.is_typer else "click")
+    framework = "typer" if top.is_typer else "click"
+    if _is_too_large(top):
+        unread = Unread("arguments", f"there are more than {DECLARED_LIMIT}", is_needed=True)
+        return Reading(Command("click", unread=[unread]), framework)
+    return Reading(_to_command(top, first_paragraph(ast.get_docstring(tree)), is_top=True), framework)
+
+
+def _is_too_large(top: _Made) -> bool:
+    """Whether *top* declares more than is read, or is a group below itself."""
+    size = 0
+    pending = [top]
+    while pending and size <= DECLARED_LIMIT:
+        made = pending.pop()
+        size += len(made.parameters) + len(made.below)
+        pending += made.below.values()
+    return size > DECLARED_LIMIT
 
 
 def _find_commands(tree: ast.Module, scope: Scope) -> dict[str, _Made]:
@@ -179,8 +195,13 @@ def _may_add(call: ast.Call, name: str, scope: Scope) -> bool:
     """Whether a decorator may add parameters: one of the script that names none does not, nor does Python's own."""
     function = evaluate(call.func, scope)
     if isinstance(function, ast.FunctionDef):
-        return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in all_nodes(function))
+        return _names_parameters(function)
     return bool(name) and name.partition(".")[0] not in ("click", "typer", "builtins", *sys.stdlib_module_names)
+
+
+@once_for_each
+def _names_parameters(function: Function) -> bool:
+    return any(dotted(each).rpartition(".")[2] in ("option", "argument") for each in all_nodes(function))
 
 
 def _command_word(function: str, arguments: list[Any], named: dict[str, Any]) -> str:
@@ -195,12 +216,12 @@ def _command_word(function: str, arguments: list[Any], named: dict[str, Any]) ->
     return word
 
 
-def _to_command(made: _Made, description: str, depth: int) -> Command:
+def _to_command(made: _Made, description: str, *, is_top: bool) -> Command:
     # A typer application with one command and no callback is that command (typer.main.get_command).
-    if made.is_typer and made.is_group and depth == 0 and len(made.below) == 1 and made.function is None:
+    if made.is_typer and made.is_group and is_top and len(made.below) == 1 and made.function is None:
         only = next(iter(made.below.values()))
         if not only.is_group:
-            return _to_command(only, first_paragraph(made.named.get("help")) or description, 1)
+            return _to_command(only, first_paragraph(made.named.get("help")) or description, is_top=False)
     command = Command("click", first_paragraph(_help_text(made)) or description)
     command.unread += made.unread
     plain = _read_parameters(made, command)
@@ -210,8 +231,8 @@ def _to_command(made: _Made, description: str, depth: int) -> Command:
     if made.is_group:
         command.chooser = "command"
         command.chooser_required = made.named.get("invoke_without_command") is not True or _refuses_alone(made)
-        for word, below in made.below.items() if depth < DEPTH_LIMIT else ():
-            command.commands[word] = _to_command(below, "", depth + 1)
+        for word, below in made.below.items():
+            command.commands[word] = _to_command(below, "", is_top=False)
         if not command.commands:
             command.chooser = ""
             command.unread.append(Unread("commands", "none of them can be read", is_needed=True))
@@ -228,12 +249,13 @@ def _help_text(made: _Made) -> str:
 def _read_parameters(made: _Made, command: Command) -> set[str]:
     """Add the parameters of *made* to *command*; return those that have no value but from the command line."""
     plain: set[str] = set()
+    taken: dict[str, int] = {}
     for each in made.parameters:
         found = _read_parameter(each, command)
         if isinstance(found, Unread):
             command.unread.append(found)
         elif found is not None:
-            _add(command, found)
+            command.arguments.append(replace(found, name=free_name(plain_name(found.name), taken)))
             if not {"envvar", "callback", "prompt"} & each.named.keys() and each.named.get("default") in (None, False):
                 plain.add(found.name)
             if found.required and refuses_values(each.named.get("callback")):
@@ -246,14 +268,6 @@ def _refuses_alone(made: _Made) -> bool:
     nodes = all_nodes(made.function) if made.function is not None else ()
     tests = [each.test for each in nodes if isinstance(each, ast.If) and refuses(each.body)]
     return any("invoked_subcommand" in ast.unparse(each) for each in tests)
-
-
-def _add(command: Command, found: Argument) -> None:
-    taken = {each.name for each in command.arguments}
-    name = plain_name(found.name)
-    while name in taken:
-        name += "_2"
-    command.arguments.append(replace(found, name=name))
 
 
 def _split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 __all__ = [
     *("UNKNOWN", "Called", "Enumeration", "Function", "Member", "Scope", "Source", "Symbol"),
-    *("all_nodes", "dotted", "evaluate", "is_constant", "items_of", "own_nodes"),
+    *("all_nodes", "dotted", "evaluate", "is_constant", "items_of", "once_for_each", "own_nodes"),
 ]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_Read = TypeVar("_Read")
 
 UNKNOWN: Any = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
 """What cannot be read."""
@@ -211,6 +215,19 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Read]:
+    """Return *read*, which looks through a whole function, with its answers kept: many arguments may name one."""
+    known: WeakKeyDictionary[Function, _Read] = WeakKeyDictionary()
+
+    @wraps(read)
+    def once(function: Function) -> _Read:
+        if function not in known:
+            known[function] = read(function)
+        return known[function]
+
+    return once
+
+
 def own_nodes(root: ast.AST) -> list[ast.AST]:
     """Return the nodes below *root*, functions and classes in it without what is inside them, in the source's order."""
     return _nodes(root, Function | ast.ClassDef | ast.Lambda)
@@ -314,14 +331,17 @@ def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
 
 
 def _attribute(node: ast.Attribute, scope: Scope, depth: int) -> Any:
-    value = evaluate(node.value, scope, depth)
+    return _attribute_of(evaluate(node.value, scope, depth), node.attr)
+
+
+def _attribute_of(value: Any, name: str) -> Any:
     match value:
-        case Symbol(name=name):
-            return Symbol(f"{name}.{node.attr}")
+        case Symbol(name=owner):
+            return Symbol(f"{owner}.{name}")
         case Enumeration(members=members):
-            return next((each for each in members if each.name == node.attr), UNKNOWN)
-        case Member() if node.attr in ("value", "name"):
-            return value.value if node.attr == "value" else value.name
+            return next((each for each in members if each.name == name), UNKNOWN)
+        case Member() if name in ("value", "name"):
+            return value.value if name == "value" else value.name
     return UNKNOWN
 
 
@@ -388,10 +408,14 @@ def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: S
 def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
     arguments = [evaluate(each, scope, depth) for each in node.args]
     if isinstance(node.func, ast.Attribute):
+        # The owner is evaluated once: in ``p.x().x().x()`` each call would double the work.
         owner = evaluate(node.func.value, scope, depth)
         if isinstance(owner, dict):
             listed = {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}
             return listed.get(node.func.attr, UNKNOWN)
+        function = _attribute_of(owner, node.func.attr)
+    else:
+        function = evaluate(node.func, scope, depth)
     name = dotted(node.func)
     if name in _LISTING and len(arguments) == 1:
         listed = items_of(arguments[0])
@@ -400,7 +424,6 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
         return sorted(listed) if all(isinstance(each, str) for each in listed) else UNKNOWN
     if name == "range" and 0 < len(arguments) < 4 and all(type(each) is int for each in arguments):
         return range(*arguments)
-    function = evaluate(node.func, scope, depth)
     if not isinstance(function, Symbol):
         return UNKNOWN
     named = {each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords}

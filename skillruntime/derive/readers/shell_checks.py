@@ -49,6 +49,10 @@ class ShellChecks:
     """Whether ``$#`` counts options too: behind their loop it does not."""
     shifted: int = 0
     inside: list[str] = field(default_factory=list)
+    walked: set[str] = field(default_factory=set)
+    """Functions whose checks were collected, where each is called first."""
+    exits: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """The status of the last ``exit`` of each function."""
 
     def look(self, statement: Statement, shifted: int) -> None:
         """Collect the checks of *statement*, before which *shifted* words are gone."""
@@ -111,7 +115,8 @@ class ShellChecks:
                 self.filled.add(name)
         if statement.name == "read":
             self.filled.update(statement.words[1:])
-        if statement.name in self.functions and statement.name not in self.inside and len(self.inside) < 8:
+        if statement.name in self.functions and statement.name not in self.walked and len(self.inside) < 8:
+            self.walked.add(statement.name)
             self.inside.append(statement.name)
             self._walk(self.functions[statement.name], before)
             self.inside.pop()
@@ -124,13 +129,19 @@ class ShellChecks:
             shows_usage |= _USAGE.fullmatch(name) is not None
             if name in ("exit", "return"):
                 return each.words[1:2] not in (("0",), ()) or shows_usage
-            inner = self.functions.get(name, []) if name not in self.inside else []
-            exits = [one.words[1:] for one in inner if one.name == "exit"]
-            if exits and (shows_usage or exits[-1] not in ((), ("0",))):
+            status = self._status(name) if name not in self.inside else None
+            if status is not None and (shows_usage or status not in ((), ("0",))):
                 return True
             if shows_usage and name not in self.functions:
                 return True
         return False
+
+    def _status(self, function: str) -> tuple[str, ...] | None:
+        """Return the words of the last ``exit`` of *function*; None where it has none."""
+        if function in self.functions and function not in self.exits:
+            found = [each.words[1:] for each in self.functions[function] if each.name == "exit"]
+            self.exits[function] = found[-1] if found else None
+        return self.exits.get(function)
 
     def _absolute(self, name: str) -> str:
         # In a function the numbers are those of its own words.

@@ -21,6 +21,9 @@ __all__ = ["NotPlainError", "read_shell"]
 LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
+WORDS_LIMIT = 200
+"""Options, and places, of a script that is read."""
+
 _PLACE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]{0,400})|[^}]{0,400})\}|([1-9]))")
 _ALL = re.compile(r"\$(?:\{[@*][^}]{0,400}\}|[@*])")
 _VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?::?-[^}$]{0,80})?\}|(\w+))\"?")
@@ -92,21 +95,18 @@ def read_shell(text: str) -> Reading:
         raise NotPlainError(f"the script cannot be parsed: {error}") from error
     functions = {each.words[0]: each.parts[0] for each in below(statements) if each.kind == "function"}
     words, checks = _Words(), ShellChecks(functions)
-    for statement in _main_body(statements, functions):
+    for statement in _main_body(statements, dict(functions)):
         _read_statement(statement, words, checks)
     _add_places(words, checks, text)
     arguments = words.command.arguments
     # The last assignment before the loop is what the script uses without the flag.
+    by_name = {each.name: index for index, each in enumerate(arguments)}
     for variable, name in words.held.items():
-        for index, each in enumerate(arguments):
-            if (
-                each.name == name
-                and each.flags
-                and each.takes == "value"
-                and not each.repeat
-                and words.defaults.get(variable)
-            ):
-                arguments[index] = replace(each, default=words.defaults[variable])
+        default, index = words.defaults.get(variable), by_name.get(name)
+        if default and index is not None:
+            each = arguments[index]
+            if each.flags and each.takes == "value" and not each.repeat:
+                arguments[index] = replace(each, default=default)
     checks.apply(words.command, words.held)
     doubted = [each.name for each in arguments if each.name in words.doubted and each.required]
     words.command.unread += [Unread(name, "the script may refuse its value") for name in doubted]
@@ -114,12 +114,12 @@ def read_shell(text: str) -> Reading:
 
 
 def _main_body(statements: list[Statement], functions: dict[str, list[Statement]]) -> list[Statement]:
-    """Return what the script does: ``main "$@"`` is what is in ``main``."""
+    """Return what the script does: ``main "$@"`` is what is in ``main``, which is taken out of *functions*."""
     body: list[Statement] = []
     for each in statements:
+        # Each once: functions that call the next one twice would double with every one of them.
         if each.name in functions and each.words[1:] == ('"$@"',):
-            others = {name: inner for name, inner in functions.items() if name != each.name}
-            body += _main_body(functions[each.name], others)
+            body += _main_body(functions.pop(each.name), functions)
         # ``if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then main "$@"; fi``.
         elif each.kind == "if" and "BASH_SOURCE" in repr(each.parts[0]):
             body += _main_body(each.parts[1], functions)
@@ -204,6 +204,8 @@ def _add_option(words: _Words, name: str, flags: list[str], source: str, *, take
     # ``--size) width=$2; height=$3; shift 3 ;;``; an ``eval`` may do anything.
     if re.search(r"\$\{?[3-9]\b|\bshift\s[3-9]|\beval\b", source):
         raise NotPlainError
+    if len(words.command.arguments) >= WORDS_LIMIT:
+        raise NotPlainError("the script has too many options")
     taken = {each.name for each in words.command.arguments}
     name = plain_name(name if name not in taken else flags[0])
     many = takes_value and re.search(r"\w\+=\(", source) is not None
@@ -289,6 +291,8 @@ def _assign(words: _Words, variable: str, value: str) -> bool:
 
 def _see(words: _Words, match: re.Match[str], variable: str) -> None:
     number = words.shifted + int(match[1] or match[4])
+    if number > WORDS_LIMIT:
+        raise NotPlainError("the script has too many places")
     place = words.places.setdefault(number, _Place())
     operator, text = match[2] or "", (match[3] or "").strip("\"'")
     if variable:

@@ -7,7 +7,16 @@ from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.readers.python_values import Called, Enumeration, Function, Member, Symbol, all_nodes, dotted
+from skillruntime.derive.readers.python_values import (
+    Called,
+    Enumeration,
+    Function,
+    Member,
+    Symbol,
+    all_nodes,
+    dotted,
+    once_for_each,
+)
 
 __all__ = ["DATE_TIME", "INTEGER", "NUMBER", "PATH", "fits", "read_type", "refuses_values", "to_json"]
 
@@ -60,13 +69,18 @@ def read_type(value: Any) -> ValueType:
 
 def refuses_values(value: Any) -> bool:
     """Whether *value*, a converter or callback of the script, may refuse what it is given."""
-    if not isinstance(value, Function):
-        return False
-    calls = {dotted(each.func).rpartition(".")[2] for each in all_nodes(value) if isinstance(each, ast.Call)}
-    return bool(calls & {"int", "float", "strptime"}) or any(isinstance(each, ast.Raise) for each in all_nodes(value))
+    return isinstance(value, Function) and _may_refuse(value)
 
 
-def _read_function(node: ast.FunctionDef) -> ValueType | None:
+@once_for_each
+def _may_refuse(function: Function) -> bool:
+    nodes = all_nodes(function)
+    calls = {dotted(each.func).rpartition(".")[2] for each in nodes if isinstance(each, ast.Call)}
+    return bool(calls & {"int", "float", "strptime"}) or any(isinstance(each, ast.Raise) for each in nodes)
+
+
+@once_for_each
+def _read_function(node: Function) -> ValueType | None:
     """Read a function of one parameter by its shape; None where the shape is not known."""
     nodes = all_nodes(node)
     words = {each.value for each in nodes if isinstance(each, ast.Constant)}
@@ -79,7 +93,7 @@ def _read_function(node: ast.FunctionDef) -> ValueType | None:
     return _converted_once(node, nodes)
 
 
-def _converted_once(node: ast.FunctionDef, nodes: list[ast.AST]) -> ValueType | None:
+def _converted_once(node: Function, nodes: list[ast.AST]) -> ValueType | None:
     """``def positive(text): value = int(text); ...``: beside messages its text is only converted, once."""
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
