@@ -152,12 +152,12 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 4_044,
+    "derive": 4_100,
     "contract": 7_457,
     "catalog": 4_574,
     "runtime": 4_787,
     "server": 4_394,
-    "adapters/mcp_proxy": 2_257,
+    "adapters/mcp_proxy": 2_266,
     "adapters": 2_797,
     "cli": 2_538,
     "remote": 1_850,

@@ -25,6 +25,33 @@ def doubling(last: str) -> Shape:
 
 SCRIPTS: dict[str, tuple[str, int, Shape]] = {
     "calls of calls": ("a.py", 64, python("p", lambda n: ".x()")),
+    "one option of click": (
+        "a.py",
+        400,
+        lambda n: "import click\n@click.command()\n" + '@click.option("--a")\n' * n + "def f(a): pass\nf()\n",
+    ),
+    "one long converter": (
+        "a.py",
+        300,
+        lambda n: (
+            "import argparse\ndef f(x):\n"
+            + "    x = x + 1\n" * n
+            + "    return x\np = argparse.ArgumentParser()\n"
+            + "".join(f"p.add_argument('--a{i}', type=f)\n" for i in range(n))
+            + "p.parse_args()\n"
+        ),
+    ),
+    "a parent of many commands": (
+        "a.py",
+        60,
+        lambda n: (
+            "import argparse\nb = argparse.ArgumentParser(add_help=False)\n"
+            + "".join(f"b.add_argument('--a{i}')\n" for i in range(n))
+            + "p = argparse.ArgumentParser()\ns = p.add_subparsers()\n"
+            + "".join(f"s.add_parser('c{i}', parents=[b])\n" for i in range(n))
+            + "p.parse_args()\n"
+        ),
+    ),
     "shell functions that pass the words on": ("a.sh", 64, doubling(' "$@"')),
     "shell functions that call functions": ("a.sh", 64, doubling("")),
     "calls of one shell function": ("a.sh", 800, lambda n: "f() {\n" + "ls\n" * n + "}\n" + "f\n" * n + "echo $1\n"),
