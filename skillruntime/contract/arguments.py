@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableError, decode, has_unclear_escape, is_cut
+from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableError, decode, has_unclear_escape
 from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
@@ -244,8 +245,6 @@ def _parse(text: str, options: _Options) -> Parsed:
     try:
         parsed = Parsed(decode(text, literals=options.literals))
     except RecursionError:
-        if is_cut(text):
-            raise UnreadableError("end inside an object or array", cut=True) from None
         raise UnreadableError(TOO_DEEP) from None
     except ValueError as error:
         # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
@@ -333,6 +332,12 @@ def _whole(text: str, options: _Options) -> Parsed:
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()
+    # Servers and models write one object several times (simonw/llm#1130, 64bit/async-openai#329).
+    while parser.rest()[:1] == "{":
+        if not is_same(parser.value(0), value):
+            raise UnreadableError("there is more than one object in one text", action=_ONE_CALL)
+        parser.note("repeated-object")
+        parser.space()
     if parser.position != len(text):
         raise UnreadableError("after it comes {}", parser.rest())
     if text[0] == "'" and "\\" in text:

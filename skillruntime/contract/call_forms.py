@@ -72,6 +72,7 @@ _PYTHON_MARKS = frozenset({"", "<|python_tag|>", "```tool_code", "<tool_call>", 
 _OBJECT = re.compile(r"\s*\{")
 _WRAPPER = re.compile(r"<([^<>/]+)>")
 MAX_STEPS = 20_000
+_CONTINUED = re.compile(r"\}\s*,")
 _ARGUMENTS_LINE = re.compile(rf"\s{{0,9}}\*{{0,2}}(?i:{'|'.join(ARGUMENT_KEYS)}|(?:action|tool|function) \w+)\**[:=]")
 
 
@@ -80,7 +81,7 @@ class Found:
     """A call in a text: the tool's name where its form gives one, and what it has for arguments.
 
     ``value`` is JSON, or, where ``strings`` is given, the texts of a template's parameters by name. ``fault`` says why
-    it is not to be run; ``between`` is the prose between it and the call before.
+    it is not to be run.
     """
 
     name: str
@@ -91,7 +92,6 @@ class Found:
     strings: dict[str, bool] | None = None
     template: Template | None = None
     fault: UnreadableError | None = None
-    between: str = ""
 
 
 @dataclass(slots=True)
@@ -136,8 +136,6 @@ class _Walk:
 
     def add(self, call: Found) -> None:
         """Note *call*, and continue behind it."""
-        before = self.before_mark + self.text[self.since : call.start]
-        call.between = before.strip(" \t\r\n,;[]`") if self.found else ""
         self.found.append(call)
         self.after = []
         self.skip_to(call.end)
@@ -181,18 +179,12 @@ def _judge(walk: _Walk, call: Found) -> None:
     if call.template and (call.template.value_end in rest or call.template.closing in rest):
         call.fault = UnreadableError("after the call comes {}", rest)
     rule, fault = fault_after(walk.after, rest, call.name)
-    if rule == "stray-bracket" and _left_object(walk.text, call.start):
+    # After `{"a": {"b": 1}, "c": 2` the bracket too many may be the inner one.
+    if rule == "stray-bracket" and _CONTINUED.search(walk.text, call.start, call.end):
         fault = UnreadableError("after the object comes {}", rest)
     if rule:
         call.rules = (*(each for each in call.rules if each != "text-around"), rule)
     call.fault = call.fault or fault or fault_of_values(walk.beside, call.value, walk.names)
-
-
-def _left_object(text: str, start: int) -> bool:
-    """Whether an object closed and its parent went on, so that a brace too many could be that one."""
-    parser = LenientParser(text, start)
-    parser.value(0)
-    return parser.left_object
 
 
 def _step(walk: _Walk) -> None:

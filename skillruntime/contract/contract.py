@@ -64,19 +64,8 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *(
-            "formats",
-            "policy",
-            "_aliases",
-            "_document",
-            "_defaults",
-            "_guide",
-            "_deprecated",
-            "_is_prepared",
-            "_names",
-            "_shapes",
-            "_tool",
-        ),
+        *("formats", "policy", "_aliases", "_document", "_defaults", "_guide", "_deprecated", "_is_prepared"),
+        *("_names", "_shapes", "_tool"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "", formats: Formats = "assert") -> None:
@@ -112,7 +101,7 @@ class Contract:
             name for name, each in properties.items() if isinstance(each, dict) and each.get("deprecated") is True
         )
         declared = document.get("migrations")
-        self.migrations = _linked(_read_migrations(document), self.version, self.output) if declared else ()
+        self.migrations = _linked(_read_migrations(document), self.version) if declared else ()
 
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
@@ -137,6 +126,26 @@ class Contract:
         if not isinstance(document, dict):
             raise InvalidSkillError(f"a contract must be a JSON object, got {type(document).__name__}")
         return cls(document, name=name, formats=formats)
+
+    @classmethod
+    def from_schema(
+        cls, schema: Mapping[str, Any] | type[Any], *, name: str = "", formats: Formats = "annotate"
+    ) -> Contract:
+        """Return the contract whose arguments are what *schema* takes, and which has nothing else.
+
+        *schema* is a JSON Schema, or a class with fields (a pydantic model, dataclass or TypedDict).
+
+        >>> Contract.from_schema({"properties": {"limit": {"type": "integer"}}}).accept({"limit": "5"}).arguments
+        {'limit': 5}
+
+        Raises:
+            InvalidSkillError: it is not a JSON Schema, or a field's annotation has none.
+        """
+        if isinstance(schema, type):
+            from skillruntime.contract.function_contract import document_of_model  # it needs pydantic
+
+            return cls.from_dict(document_of_model(schema), name=name, formats=formats)
+        return cls.from_dict({"input": schema}, name=name, formats=formats)
 
     @classmethod
     def from_known_dict(cls, document: Mapping[str, Any], *, name: str = "") -> Contract:
@@ -168,7 +177,7 @@ class Contract:
         return copy.deepcopy(dict(self._document))
 
     def __repr__(self) -> str:
-        return f"Contract({self.name!r}, version={self.version!r})"
+        return f"<Contract {self.name!r} {self.version or ''}: {', '.join(properties_of(self.input.document)) or '-'}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contract:
         return self  # it never changes
@@ -196,7 +205,7 @@ class Contract:
         extended = Contract.__new__(Contract)
         for slot in self.__slots__:
             setattr(extended, slot, getattr(self, slot))
-        extended.migrations = _linked((*self.migrations, migration), self.version, self.output)
+        extended.migrations = _linked((*self.migrations, migration), self.version)
         extended._link_shapes()
         return extended
 
@@ -276,28 +285,6 @@ class Contract:
                 details={"violations": [{"message": error.message, **(error.details or {})} for error in errors]},
             )
 
-    def output_for(self, output: Any, version: str | None) -> Any:
-        """Return *output*, which this contract promises, in the shape that a caller of *version* knows.
-
-        Only migrations that declare how the output changed (``output`` steps, all of them reversible) change it.
-
-        >>> contract = Contract.from_dict({"version": "2.0.0", "migrations": [
-        ...     {"from": "1.x", "to": "2.0.0", "steps": [], "output": [{"rename": {"from": "/n", "to": "/count"}}]}]})
-        >>> contract.output_for({"count": 3}, "1.4.0"), contract.output_for({"count": 3}, None)
-        ({'n': 3}, {'count': 3})
-
-        Raises:
-            SkillInputError: this output has no form in the old shape.
-        """
-        if version is None or not self.migrations:
-            return output
-        from skillruntime.contract.migration.migration import chain
-
-        for migration in reversed(chain(self.migrations, version)):
-            if migration.output:
-                output = migration.revert_output(output)
-        return output
-
     def _schema(self, schema: Any, where: str, schema_of: Callable[..., Schema] = Schema) -> Schema:
         """Return *schema* with the document's own definitions and dialect around it."""
         label = f"{self.name or 'contract'}: {where}"
@@ -329,7 +316,7 @@ class Contract:
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
-        if self.input.guarded and not is_plain_json(arguments, self.input.levels):
+        if not is_plain_json(arguments, self.input.levels):
             return False
         schema = self._guide or self.input
         try:
@@ -400,7 +387,7 @@ class Contract:
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
         check_tool(parsed.tool, self._tool)
-        value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str | bytes | bytearray))
+        value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str))
         if self._aliases and isinstance(value, dict) and version in (None, self.version):
             value, renamed = with_own_names(value, self._aliases)
             unwrapped += renamed
@@ -463,14 +450,6 @@ class Contract:
                 return Parsed({}, ("empty-text",))
             case str():
                 return self._parse(raw, finish_reason, literals=True)
-            case bytes() | bytearray():
-                try:
-                    return self._parse(bytes(raw).decode(), finish_reason, literals=True)
-                except UnicodeDecodeError as error:
-                    reason = error.reason  # raised below: the error would carry the bytes as its context
-                raise SkillInputError(
-                    f"The arguments are not UTF-8: {reason}", suggested_action="Send the arguments in UTF-8"
-                )
         # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
@@ -487,11 +466,11 @@ def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...
     return tuple(Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret) for rule in parsed.rules)
 
 
-def _linked(migrations: Iterable[Migration], version: str | None, output: Schema | None) -> tuple[Migration, ...]:
+def _linked(migrations: Iterable[Migration], version: str | None) -> tuple[Migration, ...]:
     from skillruntime.contract.migration.migration import link
     from skillruntime.contract.versions import Version
 
-    return link(migrations, Version.parse(version) if version else None, output)
+    return link(migrations, Version.parse(version) if version else None)
 
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
@@ -499,6 +478,4 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     from skillruntime.contract.migration.migration import Migration  # most contracts have none
 
     declared = document.get("migrations", [])
-    return [
-        Migration.from_dict(each, where=f"migrations/{index}", contract=document) for index, each in enumerate(declared)
-    ]
+    return [Migration.from_dict(each, where=f"migrations/{index}") for index, each in enumerate(declared)]

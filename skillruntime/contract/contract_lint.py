@@ -15,7 +15,6 @@ from skillruntime.errors import SkillInputError, SkillRuntimeError
 __all__ = ["lint_contract"]
 
 MANY_REQUIRED = 5
-SHORT_DESCRIPTION = 12
 
 _WORD = r"['\"`]?[\w-]{1,24}['\"`]?"
 _CHOICES = re.compile(
@@ -63,10 +62,6 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         yield advice("contract-two-versions", message, hint)
     for name, parameter in _parameters(schema).items():
         yield from _parameter_findings(name, parameter, advice)
-    for name, version in _changed_defaults(document, schema):
-        message = f"{name!r} keeps its name in {version}, but its default changes"
-        hint = "give it a new name: a call without a version may be of either"
-        yield advice("parameter-changed-meaning", message, hint)
 
 
 def _object_findings(where: str, schema: Mapping[str, Any], is_branch: bool, advice: Any) -> Iterator[Diagnostic]:
@@ -86,22 +81,6 @@ def _object_findings(where: str, schema: Mapping[str, Any], is_branch: bool, adv
         yield advice("contract-open", f"undeclared parameters are let through{where}", hint)
 
 
-def _changed_defaults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each parameter whose default a migration changes under its old name, and the new version.
-
-    A call says which version it was written for by its shape alone, so what is left out is read as the newer default.
-    """
-    migrations = document.get("migrations")
-    for migration in migrations if isinstance(migrations, list) else ():
-        accepts = migration.get("accepts") if isinstance(migration, Mapping) else None
-        for name, old in properties_of(accepts).items():
-            new = properties_of(schema).get(name)
-            if not isinstance(old, Mapping) or not isinstance(new, Mapping) or "default" not in old.keys() & new.keys():
-                continue
-            if not is_same(old["default"], new["default"]):
-                yield name, str(migration.get("to"))
-
-
 def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield, for each older version, one call that fits it and a newer one with different results, if one is found.
 
@@ -118,8 +97,12 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
         return
     for migration in contract.migrations:
         older = str(migration.source)
+        declared = properties_of(migration.accepts)
+        defaults = {
+            name: each["default"] for name, each in declared.items() if isinstance(each, dict) and "default" in each
+        }
         for call in _calls(migration.accepts):
-            result = call
+            result = {**defaults, **call}
             try:
                 for each in (migration, *chain(contract.migrations, migration.to)):
                     result = each.apply(result)
@@ -134,14 +117,13 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
 
 def _calls(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield calls that *schema* may take: what is required, with each value that a parameter may have."""
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping):
+    values = {name: _sample_values(each) for name, each in properties_of(schema).items()}
+    if not values:
         return
-    values = {name: _sample_values(each) for name, each in properties.items()}
     least = {name: values[name][0] for name in schema.get("required", ()) if values.get(name)}
+    yield least  # whose defaults may differ
     for name, samples in values.items():
-        for sample in samples:
-            yield {**least, name: sample}
+        yield from ({**least, name: sample} for sample in samples)
     # Two values in each other's places.
     yield {name: samples[-1] for name, samples in values.items() if samples}
 
@@ -172,10 +154,6 @@ def _parameter_findings(name: str, schema: Mapping[str, Any], advice: Any) -> It
         hint = "say what it is for, with its form and an example"
         yield advice("parameter-no-description", f"{name!r} has no description", hint)
         text = ""
-    elif len(text) < SHORT_DESCRIPTION and text.lower().strip(". ") in (name, name.replace("_", " ")):
-        yield advice(
-            "parameter-empty-description", f"{name!r} is described by its own name", "say its form, with an example"
-        )
     # 31.1, second principle: types as narrow as they are.
     constrained = any(key in schema for key in ("enum", "const", "pattern", "format", "maxLength"))
     if schema.get("type") == "string" and not constrained and (choices := _choices_in(text)):

@@ -19,19 +19,14 @@ MAX_COMPARED = 50
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The defaults of one object: plain ones, ones to copy, and the levels of the members that are there.
+    """The defaults of one object, and the levels below its members: of an array, that of its items.
 
     ``names`` are its declared properties where it may hold others, else ``None``.
     """
 
     names: frozenset[str] | None
-    plain: dict[str, Any]
-    copied: dict[str, Any]
-    members: dict[str, _Level]
-    items: dict[str, _Level]
-
-    def __bool__(self) -> bool:
-        return bool(self.plain or self.copied or self.members or self.items)
+    defaults: dict[str, Any]
+    below: dict[str, _Level]
 
 
 class Defaults:
@@ -47,7 +42,7 @@ class Defaults:
     def __init__(self, schema: Schema, root: _Level) -> None:
         self._schema = schema
         self._root = root
-        self._simple = not (root.copied or root.members or root.items)
+        self._simple = not root.below and not any(isinstance(each, dict | list) for each in root.defaults.values())
         self._independent = self._simple and isinstance(schema.document, dict) and schema.document.keys() <= EACH_ALONE
 
     @classmethod
@@ -56,7 +51,7 @@ class Defaults:
         return cls(schema, _level(schema, (), 0, {}))
 
     def __bool__(self) -> bool:
-        return bool(self._root)
+        return bool(self._root.defaults or self._root.below)
 
     def filled(self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None) -> dict[str, Any]:
         """Return *arguments*, which fit, with the defaults filled in; the same object if none is missing.
@@ -68,11 +63,12 @@ class Defaults:
         ({'m': 1, 'limit': 5}, {'limt': 1})
         """
         root = self._root
+        filled: dict[str, Any]
         # The usual case, on every valid call: two set comparisons and one merge.
         if self._simple and (root.names is None or arguments.keys() <= root.names):
-            if root.plain.keys() <= arguments.keys():
+            if root.defaults.keys() <= arguments.keys():
                 return arguments
-            filled = {**arguments, **root.plain, **arguments}
+            filled = {**arguments, **root.defaults, **arguments}
             if self._independent:
                 return filled  # each default fits its property, and no other keyword depends on it
         else:
@@ -82,23 +78,20 @@ class Defaults:
         return filled if self._schema.is_valid(filled) else arguments
 
 
-def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]]) -> dict[str, Any]:
-    added = {name: default for name, default in level.plain.items() if name not in value}
-    added |= {name: copy.deepcopy(default) for name, default in level.copied.items() if name not in value}
+def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
+    if isinstance(value, list):
+        items = [_fill(item, level, misspelt) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if not isinstance(value, dict):
+        return value
+    # A caller may change its arguments: a default that is a container is never shared.
+    added = {name: copy.deepcopy(default) for name, default in level.defaults.items() if name not in value}
     if added and level.names is not None:
         _leave_out_misspelt(value, level.names, added, misspelt)
-    for name, below in level.members.items():
-        member = value.get(name)
-        if isinstance(member, dict):
-            filled = _fill(member, below, misspelt)
-            if filled is not member:
-                added[name] = filled
-    for name, below in level.items.items():
-        items = value.get(name)
-        if isinstance(items, list):
-            inside = [_fill(item, below, misspelt) if isinstance(item, dict) else item for item in items]
-            if any(new is not old for new, old in zip(inside, items, strict=True)):
-                added[name] = inside
+    for name in level.below.keys() & value.keys():
+        filled = _fill(value[name], level.below[name], misspelt)
+        if filled is not value[name]:
+            added[name] = filled
     return value | added if added else value
 
 
@@ -121,31 +114,23 @@ def _level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, i
 
 
 def _read_level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]) -> _Level:
-    plain: dict[str, Any] = {}
-    copied: dict[str, Any] = {}
-    members: dict[str, _Level] = {}
-    items: dict[str, _Level] = {}
+    defaults: dict[str, Any] = {}
+    below: dict[str, _Level] = {}
     references = schema.references
     properties = property_locations(references, [location], choices=False)
     for name, places in properties.items():
         default = default_at(references, places)
         # `default: null` of a parameter that is not nullable means that there is none.
         if default is not ABSENT and all(schema.fits(default, place) for place in places):
-            # A caller may change its arguments: a default that is a container is never shared.
-            (copied if isinstance(default, dict | list) else plain)[name] = default
+            defaults[name] = default
         if depth < MAX_DEPTH:
-            below = _level(schema, places[0], depth + 1, known)
-            if below:
-                members[name] = below
-            for place, declared in in_place(references, places[:1], choices=False):
-                if isinstance(declared.get("items"), dict):
-                    below = _level(schema, (*place, "items"), depth + 1, known)
-                    if below:
-                        items[name] = below
-                    break
+            here = in_place(references, places[:1], choices=False)
+            items = [(*place, "items") for place, each in here if isinstance(each.get("items"), dict)]
+            level = _level(schema, [*items, places[0]][0], depth + 1, known)
+            below |= {name: level} if level.defaults or level.below else {}
     # A pattern takes undeclared keys as well, though all others are refused.
     is_closed = any(
         each.get("additionalProperties") is False and not each.get("patternProperties")
         for _, each in in_place(references, [location], choices=False)
     )
-    return _Level(None if is_closed else frozenset(properties), plain, copied, members, items)
+    return _Level(None if is_closed else frozenset(properties), defaults, below)

@@ -62,9 +62,6 @@ _STEPS = {
     "map": "Replace values: {at, values}.",
     "convert": "Convert a type {at, from, to} or a unit {at, factor} or {at, divisor}.",
     "split": "Split a string into an array: {at, separator}.",
-    "join": "Join an array into a string: {at, separator}.",
-    "nest": "Move members into a new object beside them: {from, to}.",
-    "flatten": "Replace an object by its members.",
 }
 
 _STEP = {
@@ -139,7 +136,6 @@ _POLICY = {
             "properties": {
                 "repair": _flag("Whether to repair at all. Default: true."),
                 "on_unknown": {"enum": ["refuse", "drop"], "description": "Default: refuse."},
-                "more_words": _flag("Read 'on', 'y', 'n/a' and the like as booleans and null. Default: false."),
             },
             "additionalProperties": False,
         },
@@ -153,7 +149,6 @@ _MIGRATION = _object(
         "to": {"type": "string", "description": "The version that the steps lead to."},
         "accepts": {**_SCHEMA, "description": "The input schema of the last of the old versions."},
         "steps": {"type": "array", "items": _STEP, "description": "The changes of the arguments, in order."},
-        "output": {"type": "array", "items": _STEP, "description": "The changes of the output in the same release."},
         "description": {"type": "string"},
     },
     required=["to"],

@@ -7,6 +7,7 @@ keywords that check nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from skillruntime.contract.contract import Contract
@@ -57,20 +58,6 @@ _KEYWORD_SYNONYMS = {
     "regex": "pattern",
     "optional": "required, a list of names beside 'properties'",
 }
-# The keywords of all drafts whose value is not a schema, or that only describe (2020-12, core and validation).
-_KEYWORDS = frozenset(
-    {
-        *("type", "enum", "const", "format", "pattern", "default", "examples", "title", "description", "deprecated"),
-        *("readOnly", "writeOnly", "required", "multipleOf", "minimum", "maximum", "exclusiveMinimum"),
-        *("exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minContains"),
-        *("maxContains", "minProperties", "maxProperties", "dependentRequired", "contentEncoding"),
-        *("contentMediaType", "id", "nullable", "example", "discriminator", "xml", "externalDocs"),
-        *("allOf", "anyOf", "oneOf", "if", "then", "else", "not", "properties", "patternProperties"),
-        *("additionalProperties", "unevaluatedProperties", "propertyNames", "prefixItems", "items"),
-        *("additionalItems", "contains", "unevaluatedItems", "dependentSchemas", "dependencies", "definitions"),
-        "contentSchema",
-    }
-)
 _BOUNDS = (
     ("minimum", "maximum"),
     ("minLength", "maxLength"),
@@ -217,7 +204,7 @@ def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
             continue
         here = where + format_pointer(location)
         for name, value in part.items():
-            problem = None if name in _KEYWORDS or name.startswith(("$", "x-")) else _keyword_problem(name, value, part)
+            problem = _keyword_problem(name, value, part)
             if problem:
                 yield Diagnostic(problem[0], Severity.ERROR, path, f"{here}/{name} {problem[1]}", hint=problem[2])
         for low, high in _BOUNDS:
@@ -228,12 +215,24 @@ def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
         pending += [(child.schema, child.location) for child in children(part, location)]
 
 
+@cache
+def _keywords_known() -> frozenset[str]:
+    """Return the keywords of all drafts of JSON Schema, and those of OpenAPI, which only describe."""
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has no annotations
+
+    schemas = [REGISTRY.contents(uri) for uri in REGISTRY]
+    names = {name for each in schemas if isinstance(each, dict) for name in properties_of(each)}
+    return frozenset(names | {"nullable", "example", "discriminator", "xml", "externalDocs"})
+
+
 def _keyword_problem(name: str, value: Any, schema: dict[str, Any]) -> tuple[str, str, str | None] | None:
     """Return the rule, the sentence and the hint for a member of a *schema* that is not a keyword, if it is a fault."""
+    if name in _keywords_known() or name.startswith(("$", "x-")):
+        return None
     # Parameters that are written straight into the schema.
     if "properties" not in schema and isinstance(value, str) and value in _TYPES:
         return "contract-misplaced", f'belongs under \'properties\', as {{"type": "{value}"}}', None
-    meant = _KEYWORD_SYNONYMS.get(name) or nearest(name, sorted(_KEYWORDS), cutoff=0.8)
+    meant = _KEYWORD_SYNONYMS.get(name) or nearest(name, sorted(_keywords_known()), cutoff=0.8)
     is_parameter = isinstance(value, dict) and not value.keys().isdisjoint(("type", "enum"))
     if "properties" not in schema and is_parameter and name != "item":
         return "contract-misplaced", "belongs under 'properties'", None

@@ -5,37 +5,28 @@ It never fetches: a reference is looked up among the resources handed in, and no
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urljoin
 
 from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.wording import quoted, shortened
 
 __all__ = ["BASE", "DIALECTS", "Engine", "UnusableSchemaError"]
 
-# How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI.
-DIALECTS = {
-    "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
-    "https://json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
-    "https://json-schema.org/draft/2019-09": "https://json-schema.org/draft/2019-09/schema",
-    "https://json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
-    "http://json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
-    "http://json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
-    "http://json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
+# The URI of each dialect -> its name in jsonschema-rs. The contract document leaves out ``/schema`` behind a date.
+_DRAFTS = {
+    "https://json-schema.org/draft/2020-12/schema": "Draft202012",
+    "https://json-schema.org/draft/2019-09/schema": "Draft201909",
+    "http://json-schema.org/draft-07/schema#": "Draft7",
+    "http://json-schema.org/draft-06/schema#": "Draft6",
+    "http://json-schema.org/draft-04/schema#": "Draft4",
 }
+DIALECTS = {name: uri for uri in _DRAFTS for name in (uri.rstrip("#"), uri.removesuffix("/schema"))}
 
 # The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761).
 BASE = "http://skillruntime.invalid/"
 
-_DRAFTS = {
-    "draft/2020-12": "Draft202012",
-    "draft/2019-09": "Draft201909",
-    "draft-07": "Draft7",
-    "draft-06": "Draft6",
-    "draft-04": "Draft4",
-}
 # One megabyte of compiled pattern: enough for any that a person writes, and a bound for `(a{1000}){1000}`.
 _PATTERN_BYTES = 1 << 20
 
@@ -70,7 +61,7 @@ class Engine:
         }
         self._compile = jsonschema_rs.validator_for
         self._new_registry = jsonschema_rs.Registry
-        self._draft = getattr(jsonschema_rs, next(name for part, name in _DRAFTS.items() if part in dialect))
+        self._draft = getattr(jsonschema_rs, _DRAFTS[dialect])
         self._registry: Any = None
         own = document.get("id" if "draft-04" in dialect else "$id") if isinstance(document, dict) else None
         try:  # the document's own identifier, against which its relative references are resolved
@@ -122,58 +113,19 @@ class Engine:
 
 
 def _reason(error: Exception) -> str:
-    # jsonschema-rs names the place `instance_path`, jsonschema `absolute_path`.
-    place: Any = getattr(error, "instance_path", None) or getattr(error, "absolute_path", None)
-    path = tuple(place or ())
-    said = str(getattr(error, "message", error))
-    message = _in_plain_words(path, getattr(error, "instance", None)) or _shortened(said)
-    where = format_pointer(path)
-    return f"{message} - at {where}" if where else message
+    path: Path = tuple(getattr(error, "instance_path", None) or ())
+    if not path:
+        return shortened(str(getattr(error, "message", error)), 160)
+    # The engine says of a misspelt type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
+    is_schema = path[-2:-1] and path[-2] in ("properties", "patternProperties", "$defs", "definitions")
+    wanted = "a schema" if is_schema else _WANTED.get(str(path[-1]), f"a valid {path[-1]!r}")
+    return f"{quoted(getattr(error, 'instance', None))} is not {wanted} - at {format_pointer(path)}"
 
 
-def _in_plain_words(path: Path, value: Any) -> str:
-    """Return what is wrong with *value* at *path* of a schema, where authors often err and the engine is unclear.
-
-    The engine says of a misspelt type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
-    """
-    key, parent = (path[-1] if path else ""), (path[-2] if len(path) > 1 else "")
-    shown = f"{value:.40}" if isinstance(value, str) else json.dumps(value, default=str)[:40]
-    if parent in ("properties", "patternProperties", "$defs", "definitions"):
-        if isinstance(value, str):
-            kind = value if value in _TYPES else "string"
-            return f'\'{shown}\' is not a schema; write {{"type": "{kind}"}}'
-        return ""  # `key` is a name that the author chose
-    if key == "type":
-        shown = repr(shown) if isinstance(value, str) else shown
-        return f"{shown} {_wrong_types(value)}; use one of {', '.join(_TYPES)}"
-    if key == "required" and isinstance(value, bool | str):
-        shown = repr(shown) if isinstance(value, str) else shown
-        return f"{shown} is not an array; name the required properties in an array beside 'properties'"
-    if key == "enum" and isinstance(value, str):
-        return f"'{shown}' is not an array; list the choices in an array"
-    return ""
-
-
-def _wrong_types(value: Any) -> str:
-    """Return what is wrong with *value* as the value of ``type``."""
-    if not isinstance(value, list):
-        return "is not a type"
-    if not value:
-        return "names no type"
-    if all(isinstance(each, str) and each in _TYPES for each in value):
-        return "names a type twice"
-    return "names something that is not a type"
-
-
-def _shortened(message: str) -> str:
-    """Return an engine's message with its kinds in words and the value at its start, which may be long, cut off."""
-
-    def in_words(found: re.Match[str]) -> str:
-        kinds = re.findall(r"\w+", found.group(1))
-        return " is not " + " or ".join(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}" for kind in kinds)
-
-    message = re.sub(r""" is not of types? ((?:["']\w+["'](?:, )?)+)$""", in_words, message)
-    return message if len(message) <= 160 else f"{message[:80]}… {message[-60:].partition(' ')[2]}"
-
-
-_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+# What authors often get wrong.
+_WANTED = {
+    "type": "a type; use one of array, boolean, integer, null, number, object, string",
+    "required": "an array; name the required properties in an array beside 'properties'",
+    "enum": "an array; list the choices in an array",
+    "pattern": "a regex of linear time, without look-around and references to groups",
+}

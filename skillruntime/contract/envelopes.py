@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.arguments import fail, several_calls
+from skillruntime.contract.arguments import several_calls
 from skillruntime.contract.coercion.keys import wrapped
-from skillruntime.contract.json_text import UnreadableError
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, is_name_of
 from skillruntime.errors import SkillInputError
 
-__all__ = ["ENVELOPE_KEYS", "Call", "calls_in", "check_tool", "opened", "split_calls"]
+__all__ = ["ENVELOPE_KEYS", "Call", "calls_in", "check_tool", "opened"]
 
 _ONE = frozenset({"function", "functionCall", "function_call", "toolCall", "tool_call", "toolUse", "tool_use"})
 _SEVERAL = frozenset({"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"})
@@ -72,20 +71,24 @@ def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None
     # Exactly one of each: with two names or two inputs the form is another one.
     names = [key for key in value if key in NAME_KEYS and isinstance(value[key], str)]
     inputs = [key for key in value if key in ARGUMENT_KEYS]
-    if len(names) != 1 or len(inputs) != 1 or not _IDENTIFIER.fullmatch(value[names[0]]):
+    if len(inputs) != 1 or len(names) > 1 or not all(_IDENTIFIER.fullmatch(value[key]) for key in names):
         return None
     arguments = wrapped(value[inputs[0]])
     if not isinstance(arguments, dict):
         return None
-    spilled = _beside(value, names[0], inputs[0])
+    spilled = _beside(value, *names, inputs[0])
     if not all(key in declared and key not in arguments for key in spilled):
         return None
+    # Without a name only parameters beside `arguments` show that it is a call (NousResearch/hermes-agent#100979).
+    if not names and not (spilled and inputs == ["arguments"]):
+        return None
     arguments = {**arguments, **{key: value[key] for key in spilled}}
-    return Call(value[names[0]], arguments, (names[0], inputs[0]), value.keys() - spilled, value)
+    name = value[names[0]] if names else ""
+    return Call(name, arguments, (*names, inputs[0]), value.keys() - spilled, value)
 
 
 def opened(
-    value: Any, tool: str, declared: Collection[str], fits: Callable[[Any], bool], *, is_text: bool
+    value: Any, tool: str, declared: frozenset[str], fits: Callable[[Any], bool], *, is_text: bool
 ) -> Call | None:
     """Return the one call that *value* is the form of; ``None`` where it is the arguments themselves.
 
@@ -95,28 +98,32 @@ def opened(
     Raises:
         SkillInputError: there are several calls, or the call is one of another tool.
     """
-    calls = calls_in(value, declared)
-    if not calls and isinstance(value, dict) and len(value) == 1 and tool:
-        [(name, inside)] = value.items()  # {"get_weather": {...}}
-        if isinstance(inside, dict) and is_name_of(name, tool):
-            calls = [Call(name, inside, (name,), (name,), value)]
-    if not calls or all(key in declared for key in calls[0].form) or (not is_text and fits(value)):
+    calls = calls_in(value, declared) or _under_its_name(value, tool)
+    if not calls or declared.issuperset(calls[0].form) or (fits(value) and not (is_text and calls[0].name)):
         return None
     if len(calls) > 1:
         raise several_calls(len(calls))
     call = calls[0]
     # A key of the form that is a parameter may be meant as that: only the tool's own name decides.
-    if any(key in declared for key in call.keys):
-        if not tool and not fits(value):
-            return None  # nor can that name be known: what does not fit is left to the repairs of keys
-        if not (tool and is_name_of(call.name, tool) and fits(call.arguments)):
-            raise SkillInputError(
-                f"The arguments may be those of a call of {call.name!r}, or the parameters themselves",
-                suggested_action="Send the parameters alone, as one JSON object",
-            )
-        return call
+    parameters = declared.intersection(call.keys)
+    if parameters and not tool and not fits(value):  # nor can that name be known: the arguments must have them too
+        return call if parameters <= call.arguments.keys() else None
+    if parameters and not (tool and is_name_of(call.name, tool) and fits(call.arguments)):
+        raise SkillInputError(
+            f"The arguments may be those of a call of {call.name!r}, or the parameters themselves",
+            suggested_action="Send the parameters alone, as one JSON object",
+        )
     check_tool(call.name, tool)
     return call
+
+
+def _under_its_name(value: Any, tool: str) -> list[Call]:
+    """Return the call that *value* is, if it is written as ``{"get_weather": {...}}``."""
+    if not isinstance(value, dict) or len(value) != 1 or not tool:
+        return []
+    [(name, inside)] = value.items()
+    is_call = isinstance(inside, dict) and is_name_of(name, tool)
+    return [Call(name, inside, (name,), (name,), value)] if is_call else []
 
 
 def check_tool(name: str, tool: str) -> None:
@@ -126,44 +133,6 @@ def check_tool(name: str, tool: str) -> None:
             f"The arguments are those of a call of {name!r}, and this is {tool!r}",
             suggested_action=f"Call {name!r}, or send the arguments of {tool!r}",
         )
-
-
-def split_calls(text: str) -> list[dict[str, Any]]:
-    """Return the objects that *text* writes one after the other, for a host that accepts several calls in one text.
-
-    `Contract.accept` refuses such a text, because one of the calls would be lost; each object that is returned here can
-    be given to it. What separates them may be commas, the brackets of an array, line ends and marks of tool calls; a
-    provider's form of several calls, such as ``{"tool_calls": [...]}``, is taken apart too.
-
-    >>> split_calls('[TOOL_CALLS] [{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"n": 1}}]')
-    [{'name': 'a', 'arguments': {}}, {'name': 'b', 'arguments': {'n': 1}}]
-    >>> split_calls('{"city": "Paris"}\\n{"city": "Rome"}')
-    [{'city': 'Paris'}, {'city': 'Rome'}]
-
-    Raises:
-        TruncatedInputError: the last object is cut off.
-        SkillInputError: there is no object, or there is other text between two of them.
-        TypeError: it is not a text.
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"split_calls takes the text of a model; got {text!r:.80}")
-    from skillruntime.contract.call_forms import calls_of_text  # as in arguments.py: its patterns take time to compile
-
-    calls: list[dict[str, Any]] = []
-    failure: UnreadableError | None = None
-    try:
-        for found in calls_of_text(text):
-            if found.between:
-                raise UnreadableError("between two objects there is {}", found.between)
-            value = {"name": found.name, "arguments": found.value} if found.name else found.value
-            calls += [call.sent for call in calls_in(value)] or [value]
-        if not calls:
-            raise UnreadableError("they are {}", text[:200])
-    except UnreadableError as error:
-        failure = error
-    if failure is not None:  # outside the handler: the error would carry the parser's own, which quotes the text
-        fail(failure, True)
-    return calls
 
 
 def _beside(value: dict[str, Any], *form: str) -> set[str]:

@@ -6,19 +6,18 @@ The law: an error costs a model 80 tokens at most, and never shows what may be a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from skillruntime.contract.coercion.keys import may_wrap
+from skillruntime.contract.coercion.scalars import letters
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     in_place,
     property_locations,
     secret_texts,
-    subschemas,
     without_secrets,
     without_texts,
 )
@@ -29,28 +28,24 @@ from skillruntime.contract.violations import Violation
 from skillruntime.contract.wording import (
     FORMAT_OF_PATTERN,
     MAX_LISTED,
-    format_name,
     in_words,
     listed,
     nearest,
-    part_of,
     quoted,
     shortened,
     type_names,
 )
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["AMBIGUOUS", "OVER_BUDGET", "explain"]
+__all__ = ["OVER_BUDGET", "explain"]
 
-# A keyword of our own: the value could mean several things, which the schema of the violation lists under it.
-AMBIGUOUS = "ambiguous"
-# Another: the value would take more repairs than a call is worth.
+# A keyword of our own: the value would take more repairs than a call is worth.
 OVER_BUDGET = "budget"
 
 # A model corrects a handful at once; a hundred would only fill its context.
 MAX_ERRORS = 12
-# Of the 80 that the design allows, a few are left for the frame of the envelope.
-MAX_TOKENS = 74
+# About 74 tokens with the frame of the envelope, of the 80 that the design allows.
+MAX_BYTES = 145
 MAX_NAME = 60
 MAX_POINTER = 80
 # Each branch takes about 20 µs to list, so that 300 of them take 6 ms.
@@ -84,16 +79,10 @@ def explain(violations: Iterable[Violation], schema: Schema | None = None, *, se
     found: dict[Path, SkillError] = {}
     for violation in _meant(violations, [MAX_BRANCHES]):
         for path, error in explainer.errors(violation):
-            if path not in found or _weight(error) > _weight(found[path]):
-                found[path] = error
+            found.setdefault(path, error)
             if len(found) >= MAX_ERRORS:
                 return list(found.values())
     return list(found.values())
-
-
-def _weight(error: SkillError) -> int:
-    """Rank the errors of one parameter: a wrong type makes the others moot."""
-    return 1 if error.code is ErrorCode.INVALID_INPUT else 0
 
 
 def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violation]:
@@ -120,17 +109,16 @@ def _branch(violation: Violation) -> tuple[Violation, ...]:
     branches = [branch for branch in violation.branches if not _asks_for_null(branch, violation.path)]
     if len(branches) == 1:
         return branches[0]
-    fitting = [
-        branch
-        for branch in branches
-        if not any(each.path == violation.path and each.keyword in ("type", "const", "enum") for each in branch)
-    ]
-    discriminated = [branch for branch in fitting if not any(each.keyword == "const" for each in branch)]
-    # The fewest things wrong; where two branches are equally near, none was meant more than the other.
-    nearest = sorted(discriminated or fitting, key=len)
-    if not nearest or (len(nearest) > 1 and len(nearest[0]) == len(nearest[1])):
-        return ()
-    return nearest[0]
+    ranked = sorted(branches, key=lambda branch: _distance(branch, violation.path))
+    # Where two branches are equally near, none was meant more than the other.
+    distances = [_distance(branch, violation.path) for branch in ranked[:2]]
+    return () if not ranked or distances[0][0] or distances[0] == distances[-1] else ranked[0]
+
+
+def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[bool, bool, int]:
+    """Return whether the value is of another kind than *branch* takes, whether a constant differs, and the faults."""
+    is_other = any(each.path == path and each.keyword in ("type", "const", "enum") for each in branch)
+    return is_other, any(each.keyword == "const" for each in branch), len(branch)
 
 
 def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
@@ -162,28 +150,24 @@ class _Explainer:
                 received = self.quoted(path, violation.value)
                 is_secret = received == _SECRET
                 action = _advice(violation, is_secret)
-                shown = self.shown(path)
-                message = f"{_name(shown)}{received} {_fault(violation, is_secret)}"
-                yield path, _error(code, message, shown, part_of(violation.schema), received, action)
+                message = f"{_name(path)}{received} {_fault(violation)}"
+                yield path, _error(code, message, path, in_words(violation.schema) or None, received, action)
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
         places = property_locations(self.references, _locations(violation)).get(name, [])
-        sides = [side for _, side in in_place(self.references, places, choices=False)] or [properties.get(name, {})]
-        declared = next((side for side in sides if in_words(side)), sides[0])
+        sides: list[Any] = [side for _, side in in_place(self.references, places, choices=False)]
+        sides = sides or [properties.get(name)]
         present = violation.value if isinstance(violation.value, dict) else {}
-        action = f"Add {quoted(name)}"
-        wanted = in_words(declared)
-        if wanted:
-            action += f": {wanted}"
+        wanted = next(filter(None, map(in_words, sides)), "")
+        action = f"Add {quoted(name)}" + (f": {wanted}" if wanted else "")
         # The name that was sent instead is the likeliest cause.
         near = nearest(name, [key for key in present if key not in properties])
-        if near and not self.hides_names(violation.path):
+        if near:
             action += f" (you sent {quoted(near)})"
-        shown_path = self.shown(violation.path)
-        message = f"{_name(shown_path)}{name!r} is a required property"
-        where = (*shown_path, name)
-        return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, part_of(declared), None, action)
+        message = f"{_name(violation.path)}{name!r} is a required property"
+        where = (*violation.path, name)
+        return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, wanted or None, None, action)
 
     def unknown(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
@@ -191,42 +175,20 @@ class _Explainer:
         near = nearest(name, [known for known in properties if known not in present]) or nearest(name, properties)
         if near:
             action = f"Did you mean {quoted(near)}?"
-        elif may_wrap(name) and isinstance(present.get(name), dict) and not self.hides_names(violation.path):
+        elif may_wrap(name) and isinstance(present.get(name), dict):
             action = f"Send its members directly, without {quoted(name)} around them"
         elif properties:
             action = "Leave it out; known are " + listed(properties)
         else:
             action = "Leave it out; this takes no parameters"
         where = (*violation.path, name)
-        shown = "(secret)" if self.hides_names(violation.path) else repr(shortened(name))
-        message = f"{_name(self.shown(violation.path))}{shown} is not a known property"
+        message = f"{_name(violation.path)}{shortened(name)!r} is not a known property"
         received = self.quoted(where, present.get(name))
-        return _error(ErrorCode.INVALID_INPUT, message, self.shown(where), None, received, action)
+        return _error(ErrorCode.INVALID_INPUT, message, where, None, received, action)
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
         return properties_of(violation.schema) or declared_properties(self.references, _locations(violation))
-
-    def hides_names(self, path: Path) -> bool:
-        """Whether the object at *path* is a secret, so that the names that a model made up in it are part of it."""
-        if not self.may_hide:
-            return False
-        return any(
-            schema.get("writeOnly") is True or schema.get("format") == "password"
-            for length in range(1, len(path) + 1)
-            for schema in subschemas(self.references, path[:length])
-        )
-
-    def shown(self, path: Path) -> Path:
-        """Return *path* without the undeclared names inside a secret object."""
-        shown = list(path)
-        for index in range(1, len(path)) if self.may_hide else ():
-            declared = {
-                name for each in subschemas(self.references, path[:index]) for name in each.get("properties", ())
-            }
-            if isinstance(path[index], str) and path[index] not in declared and self.hides_names(path[:index]):
-                shown[index] = _SECRET
-        return tuple(shown)
 
     def quoted(self, path: Path, value: Any) -> str:
         if self.may_hide:
@@ -248,24 +210,17 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
     details = {"path": shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
     kept = {key: value for key, value in details.items() if value is not None}
     # Message and next step come first: what they leave of the budget goes to the details.
-    over = _tokens([message, action, *kept.values()]) + _FRAME - MAX_TOKENS
-    for key in ("expected", "received"):
-        if over > 0 and key in kept:
-            over -= _tokens(kept.pop(key)) + 3
+    left = MAX_BYTES - _size(message) - _size(action)
+    for key in ("path", "expected", "received"):
+        left -= _size(kept.get(key))
+        if left < 0 and key != "path":
+            kept.pop(key, None)
     return SkillError(code, message, True, kept, action)
 
 
-# The tokens of an error about nothing: the names of its members, its code and its signs.
-_FRAME = 28
-_TOKENS = re.compile(r" ?[A-Za-z]{1,9}|[^\W\d_A-Za-z]|\d{1,3}|_|[^\w\s]{1,3}|\s{2,}")
-
-
-def _tokens(value: Any) -> int:
-    """Return about how many tokens *value* costs: as many as there are short words, groups of digits and signs."""
-    return len(_TOKENS.findall(_written(value)))
-
-
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+def _size(value: Any) -> int:
+    """Return the bytes of *value* as JSON: about four for a token."""
+    return len(json.dumps(value, ensure_ascii=False, default=str).encode()) if value is not None else 0
 
 
 _FAULTS = {
@@ -276,16 +231,13 @@ _FAULTS = {
 }
 
 
-def _fault(violation: Violation, is_secret: bool) -> str:
+def _fault(violation: Violation) -> str:
     keyword, expected = violation.keyword, violation.expected
     if keyword in _FAULTS:
         return _FAULTS[keyword]
     if keyword in _RANGE:
         return f"{_RANGE[keyword]} {expected}{_UNIT.get(keyword, '')}"
     match keyword:
-        case "ambiguous":
-            options = [] if is_secret else _distinct(expected[:3])
-            return "could mean " + (" or ".join(options) or "several things")
         case "type":
             return f"is not {type_names(expected)}"
         case "enum":
@@ -293,14 +245,14 @@ def _fault(violation: Violation, is_secret: bool) -> str:
         case "const":
             return f"is not {quoted(expected)}"
         case "format":
-            return f"is not a valid {format_name(expected)}"
+            return f"is not a valid {expected}"
         case "pattern" if expected in FORMAT_OF_PATTERN:
-            return f"is not a valid {format_name(FORMAT_OF_PATTERN[expected])}"
+            return f"is not a valid {FORMAT_OF_PATTERN[expected]}"
         case "pattern":
             return f"does not match {shortened(str(expected))}"
         case "anyOf" | "oneOf":
             return _fault_of_union(violation)
-        case "contains" | "minContains" | "maxContains":
+        case "contains":
             return f"does not contain the right number of items that fit {shortened(json.dumps(expected))}"
     return "is not allowed here"
 
@@ -318,8 +270,6 @@ def _fault_of_union(violation: Violation) -> str:
 def _advice(violation: Violation, is_secret: bool) -> str | None:
     keyword, schema = violation.keyword, violation.schema
     match keyword:
-        case "ambiguous":
-            return _advice_on_meaning(violation, is_secret)
         case "not":
             other = in_words(schema.get("not")) if isinstance(schema, dict) else ""
             return f"Send a value other than {other}" if other else "Send another value; this one is excluded"
@@ -344,37 +294,10 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
     return f"Send {wanted}" if wanted else None
 
 
-def _advice_on_meaning(violation: Violation, is_secret: bool) -> str:
-    if is_secret or not _distinct(violation.expected[:3]):
-        wanted = in_words(violation.schema)
-        return "Send it exactly as the schema describes it" + (f": {wanted}" if wanted else "")
-    is_text = all(map(_is_text, violation.expected))
-    return "Send one of them, exactly as it is written here" if is_text else "Send one of them, in its own type"
-
-
 def _advice_on_choice(value: Any, members: list[Any], is_secret: bool) -> str:
-    if not isinstance(value, str) or is_secret or _names_several(value, members):
-        return "Send one of them"
-    near = nearest(value, filter(_is_text, members))
+    near = nearest(value, filter(_is_text, members), cutoff=0.75) if isinstance(value, str) and not is_secret else None
     # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
-    is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)
-    return f"Did you mean {quoted(near)}?" if is_clear else "Send one of them"
-
-
-_SIGNS = re.compile(r"(?<![\s+_\u2212-])[\s+_\u2212-]++(?=\d)")
-
-
-def _distinct(options: list[Any]) -> list[str]:
-    """Return *options* as they are written, if each is short enough to show how they differ; else nothing."""
-    written = [json.dumps(option, ensure_ascii=False, default=str) for option in options]
-    shown = [shortened(text, MAX_LISTED // len(written)) for text in written]
-    return shown if len(set(shown)) == len(shown) else []
-
-
-def _names_several(value: str, members: list[Any]) -> bool:
-    """Whether *value* holds several of *members*: ``celsius|fahrenheit`` is as near to the one as to the other."""
-    words = re.findall(r"[\w-]+", value.casefold())
-    return sum(isinstance(member, str) and member.casefold() in words for member in members) > 1
+    return f"Did you mean {quoted(near)}?" if near and letters(near) != letters(value) else "Send one of them"
 
 
 def _is_text(value: Any) -> bool:

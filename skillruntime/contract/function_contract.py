@@ -16,11 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typing_extensions
-from pydantic import BeforeValidator, TypeAdapter
-from pydantic import ValidationError as PydanticError
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json, to_jsonable_python
+from skillruntime.extras import missing_extra
+
+try:
+    from pydantic import TypeAdapter
+    from pydantic import ValidationError as PydanticError
+    from pydantic.fields import FieldInfo
+    from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
+except ModuleNotFoundError as error:
+    raise missing_extra(error) from None
 
 from skillruntime.contract.annotation_schema import (
     adapter_of,
@@ -34,26 +38,12 @@ from skillruntime.contract.annotation_schema import (
 from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.response import SkillResponse, holds_iterator
-from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
 
 __all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_skill_errors"]
 
 # What JSON arguments already are: converting them would only cost time.
 _PLAIN = (str, bool, Any, object, dict, list, inspect.Parameter.empty)
-# By the beginning of pydantic's name of an error, the longer one first.
-_EXAMPLES = {
-    "time_delta_": '"PT1H30M"',
-    "time_": '"09:30:00"',
-    "datetime_": '"2026-01-31T09:30:00"',
-    "date_": '"2026-01-31"',
-    "decimal_parsing": "12.5",
-    "url_parsing": '"https://example.com/page"',
-    "ip_v4_network": '"192.0.2.0/24"',
-    "ip_v6_network": '"2001:db8::/32"',
-}
-# The least integer that a float cannot hold has 309 digits; in JSON pydantic would read it as infinity.
-_BEYOND_FLOAT = re.compile(rb"\d{309}")
 
 
 def document_of_function(function: Callable[..., Any], *, name: str = "", version: str | None = None) -> dict[str, Any]:
@@ -98,8 +88,7 @@ def to_skill_errors(error: PydanticError, value: Any, path: Path = ()) -> list[S
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         where = format_pointer((*path, *_sent_part(item["loc"], value, is_absent=item["type"] == "missing")))
         text = item["msg"].removeprefix("Value error, ")  # what a validator of the model says, as it says it
-        example = next((each for kind, each in _EXAMPLES.items() if item["type"].startswith(kind)), None)
-        action = f"Send a value like {example}" if example else "Send a value that satisfies this, and call again"
+        action = "Send a value that satisfies this, and call again"
         found.append(SkillError(ErrorCode.INVALID_INPUT, f"{text} - at {where or '/'}", True, {"path": where}, action))
     return found
 
@@ -109,14 +98,14 @@ class TypedFunction:
     """A function whose signature was read once: how to call it with JSON arguments, and its result as JSON.
 
     ``whole`` names the parameter that takes all arguments as one model; ``context`` the one that takes the call's
-    context. ``adapters`` convert the other parameters, ``more`` what ``**kwargs`` takes, ``output`` the result; a None
-    needs no conversion.
+    context. ``annotations`` are those of the other parameters, and ``adapters`` convert them; ``output`` converts the
+    result. A None needs no conversion.
     """
 
     function: Callable[..., Any]
     signature: inspect.Signature
+    annotations: Mapping[str, Any]
     adapters: Mapping[str, TypeAdapter[Any] | None]
-    more: TypeAdapter[Any] | None
     output: TypeAdapter[Any] | None
     whole: str | None
     context: str | None
@@ -133,14 +122,11 @@ class TypedFunction:
         context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
         parameters = {name: each for name, each in signature.parameters.items() if _takes_argument(each, context)}
         named = _named(function)
+        annotations = {name: _annotated(hints[name], each.default) for name, each in parameters.items()}
         adapters = {
-            name: None
-            if hints[name] in _PLAIN
-            else adapter_of(_readable(hints[name]), f"parameter {name!r} of {named}")
-            for name in parameters
+            name: None if each in _PLAIN else adapter_of(each, f"parameter {name!r} of {named}")
+            for name, each in annotations.items()
         }
-        starred = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), None)
-        more = None if starred is None else _more_of(hints[starred], f"parameter '**{starred}' of {named}")
         only = next(iter(parameters), None) if len(parameters) == 1 else None
         # A root model has no fields: its value may be an array, and arguments are an object.
         is_root = only is not None and getattr(hints[only], "__pydantic_root_model__", False)
@@ -154,7 +140,7 @@ class TypedFunction:
         # An annotation `-> SkillResponse` says nothing about the data inside.
         has_output = result not in _PLAIN and getattr(result, "__origin__", result) is not SkillResponse
         output = adapter_of(result, f"the result of {named}") if has_output else None
-        return cls(function, signature, adapters, more, output, only if is_whole else None, context)
+        return cls(function, signature, annotations, adapters, output, only if is_whole else None, context)
 
     def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
         """Return the contract document."""
@@ -187,9 +173,6 @@ class TypedFunction:
             for name, value in arguments.items():
                 adapter = self.adapters.get(name)
                 values[name] = value if adapter is None else _converted(adapter, value, (name,), errors)
-            if self.more is not None:
-                extra = {name: value for name, value in arguments.items() if name not in self.adapters}
-                values |= _converted(self.more, extra, (), errors) or {}
         if errors:
             raise SkillInputError("Input validation failed", skill_errors=errors)
         if self.context is not None:
@@ -217,11 +200,7 @@ class TypedFunction:
         except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             if isinstance(result, dict | list) and is_plain_json(result):
                 return result  # pydantic stops at 255 levels, whatever the value is
-            reason: object = error
-            if isinstance(error, RecursionError):
-                reason = "it is nested too deep, or contains itself"
-            elif "utf-8" in str(error):  # pydantic writes bytes as the text that they encode
-                reason = "bytes that are not text; return base64 text, or write a file"
+            reason = "it is nested too deep, or contains itself" if isinstance(error, RecursionError) else error
             raise SkillOutputError(f"The function's result cannot be written as JSON: {reason}") from None
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
@@ -244,16 +223,11 @@ class TypedFunction:
             schema = schema_of(adapter, "validation", f"parameter {self.whole!r} of {_named(self.function)}")
             # The parameter's name, so that {"trip": {...}} is understood as the arguments too.
             return {"title": self.whole, **schema}
-        _, hints = _read_signature(self.function)
         properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
         required: list[str] = []
-        defaults: dict[str, Any] = {}
         for name, adapter in self.adapters.items():
-            parameter = self.signature.parameters[name]
-            annotation = hints[name]
-            if isinstance(parameter.default, FieldInfo):
-                annotation = Annotated[annotation, parameter.default]
+            annotation, parameter = self.annotations[name], self.signature.parameters[name]
             label = f"parameter {name!r} of {_named(self.function)}"
             schema = {} if annotation in (inspect.Parameter.empty, object) else raw_schema(annotation, label)
             definitions |= schema.pop("$defs", {})
@@ -267,19 +241,13 @@ class TypedFunction:
             elif (default := _default_of(parameter, adapter)) is PydanticUndefined:
                 required.append(name)
             elif (plain := plain_default(default, adapter and adapter.validate_python)) is not PydanticUndefined:
-                defaults[name] = plain
+                schema["default"] = plain
             properties[name] = schema
-        takes_more: Any = any(each.kind is each.VAR_KEYWORD for each in self.signature.parameters.values())
-        if self.more is not None:
-            schema = raw_schema(self.more, f"the keyword arguments of {_named(self.function)}")
-            definitions |= schema.pop("$defs", {})
-            properties |= schema.get("properties", {})
-            required += schema.get("required", ())
-            takes_more = schema.get("additionalProperties", False)
         document: dict[str, Any] = {"type": "object", "properties": properties}
         document |= {"required": required} if required else {}
-        document["additionalProperties"] = takes_more
-        return _with_defaults(tidied({**document, "$defs": definitions}, closed=True), defaults, _named(self.function))
+        kinds = [each.kind for each in self.signature.parameters.values()]
+        document["additionalProperties"] = inspect.Parameter.VAR_KEYWORD in kinds
+        return tidied({**document, "$defs": definitions}, closed=True)
 
 
 def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
@@ -287,15 +255,13 @@ def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, di
     signature = inspect.signature(function)
     owner = _written(function)
     try:
-        hints = typing.get_type_hints(owner, include_extras=True)
-    except NameError:
-        # With `from __future__ import annotations`, a class defined inside a function (a test, a notebook cell) is
-        # known only to the frames that are running now.
         try:
+            hints = typing.get_type_hints(owner, include_extras=True)
+        except NameError:  # a class defined inside a function (a test, say) is known only to the frames running now
             hints = typing.get_type_hints(owner, None, _names_in_frames(), include_extras=True)
-        except NameError as error:
-            what = f"An annotation of {_named(function)} cannot be resolved: {error}"
-            raise unusable(what, "Define or import the class at the top of the module") from None
+    except NameError as error:
+        what = f"An annotation of {_named(function)} cannot be resolved: {error}"
+        raise unusable(what, "Define or import the class at the top of the module") from None
     empty = inspect.Parameter.empty
     return signature, {**dict.fromkeys(signature.parameters, empty), "return": empty, **hints}
 
@@ -313,11 +279,9 @@ def _require_callable_by_name(function: Callable[..., Any], signature: inspect.S
 
 def _names_in_frames() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    frame = sys._getframe(1)
-    for _ in range(12):  # the decorator's own frames, and the function that uses it
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
         names = {**frame.f_locals, **names}
-        if frame.f_back is None:
-            break
         frame = frame.f_back
     return names
 
@@ -339,39 +303,18 @@ def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
     return parameter.name not in ("self", "cls", context)
 
 
-def _readable(annotation: Any) -> Any:
-    return Annotated[int, BeforeValidator(_integral)] if annotation is int else annotation
-
-
-def _integral(value: Any) -> Any:
-    """Return 3.0 as 3: to JSON Schema it is an integer (validation, 6.1.1), to `range` it is not."""
-    return int(value) if type(value) is float and value.is_integer() else value
-
-
-def _more_of(annotation: Any, label: str) -> TypeAdapter[Any] | None:
-    """Return what converts the arguments that ``**kwargs`` takes; None where it takes any."""
-    if typing.get_origin(annotation) in (typing.Unpack, typing_extensions.Unpack):
-        return adapter_of(typing.get_args(annotation)[0], label)  # a TypedDict (PEP 692)
-    return None if annotation in _PLAIN else adapter_of(dict[str, _readable(annotation)], label)  # type: ignore[misc]
+def _annotated(annotation: Any, default: Any) -> Any:
+    """Return *annotation* with pydantic's own style of a default, ``limit: int = Field(5, ge=1)``."""
+    return Annotated[annotation, default] if isinstance(default, FieldInfo) else annotation
 
 
 def _converted(adapter: TypeAdapter[Any], value: Any, path: Path, errors: list[SkillError]) -> Any:
     try:
-        return adapter.validate_python(value)
+        # A strict model would take no date and no enum, which JSON has as texts; the schema has checked the types.
+        return adapter.validate_python(value, strict=False)
     except PydanticError as error:
-        refusal = error
-    # A strict model takes a date, an enum or a set from JSON in the forms that its schema states, from Python it does
-    # not. It is the second choice, because writing the value as text costs more than reading it.
-    try:
-        text = to_json(value)
-        if not _BEYOND_FLOAT.search(text):
-            return adapter.validate_json(text)
-    except PydanticError as error:
-        refusal = error
-    except PydanticSerializationError:  # half a surrogate pair
-        pass
-    errors += to_skill_errors(refusal, value, path)
-    return None
+        errors += to_skill_errors(error, value, path)
+        return None
 
 
 def _sent_part(location: tuple[int | str, ...], value: Any, *, is_absent: bool) -> Iterator[int | str]:
@@ -392,30 +335,11 @@ def _has_factory(annotation: Any) -> bool:
 
 def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) -> Any:
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
-    default = parameter.default
-    if isinstance(default, FieldInfo):  # `limit: int = Field(5, ge=1)`: pydantic's own style
-        return default.get_default(call_default_factory=True)
-    if default is not inspect.Parameter.empty:
-        return default
+    if parameter.default is not inspect.Parameter.empty and not isinstance(parameter.default, FieldInfo):
+        return parameter.default
     # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too
     found = adapter.get_default_value() if adapter else None
     return found.value if found else PydanticUndefined
-
-
-def _with_defaults(document: dict[str, Any], defaults: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """Return *document* with those *defaults* that their own schemas accept.
-
-    Python and pydantic check no default, so that ``""`` under ``min_length=1``, or 0 for a positive integer, is how
-    working code writes "not given": the function gets it where the argument is absent, and no caller may send it.
-    """
-    if not defaults:
-        return document
-    properties = document["properties"]
-    stated = {name: {**properties[name], "default": default} for name, default in defaults.items()}
-    # With all of them, because this is nearly always the schema that the contract compiles next.
-    schema = Schema({**document, "properties": {**properties, **stated}}, where=f"{label}: input")
-    fitting = {name: each for name, each in stated.items() if schema.fits(each["default"], ("properties", name))}
-    return {**document, "properties": {**properties, **fitting}}
 
 
 def _annotated_text(annotation: Any) -> str | None:

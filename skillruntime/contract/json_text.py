@@ -18,7 +18,7 @@ from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 
 __all__ = [
-    *("LITERAL_DECODER", "TOO_DEEP", "LenientParser", "UnreadableError", "decode", "has_unclear_escape", "is_cut"),
+    *("LITERAL_DECODER", "TOO_DEEP", "LenientParser", "UnreadableError", "decode", "has_unclear_escape"),
 ]
 
 TOO_DEEP = "it is nested too deep"
@@ -186,8 +186,6 @@ class LenientParser:
         self.position = position
         self.may_close = may_close
         self.rules: dict[str, None] = {}
-        self.left_object = False
-        """Whether an object closed and its parent went on, so that a brace too many could be that one."""
 
     def note(self, rule: str) -> None:
         """Record that *rule* was needed."""
@@ -221,8 +219,6 @@ class LenientParser:
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
         if depth > MAX_REPAIRED_LEVELS:
-            if is_cut(self.text):
-                raise UnreadableError("end inside an object or array", cut=True)
             raise UnreadableError(f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep")
         match self.peek("where a value is expected"):
             case "{":
@@ -266,7 +262,6 @@ class LenientParser:
                 break
             if character != ",":
                 raise UnreadableError("expected a comma, got {}", self.rest())
-            self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
         self.position += 1
         return unique_members(pairs)
@@ -434,7 +429,7 @@ class LenientParser:
         return self.text[self.position : self.position + 200]
 
 
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?P<closed>")?|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+', re.DOTALL)
 
 
 def has_unclear_escape(text: str) -> bool:
@@ -443,22 +438,4 @@ def has_unclear_escape(text: str) -> bool:
     >>> has_unclear_escape('{"p": "C:\\temp"}'), has_unclear_escape('{"p": "one\\ntwo"}')
     (True, False)
     """
-    return any(_UNCLEAR_ESCAPE.search(match[0][1:-1]) for match in _STRING_OR_BRACKET.finditer(text))
-
-
-def is_cut(text: str) -> bool:
-    """Whether *text*, however deep it is nested, ends inside a string, object or array.
-
-    >>> is_cut('{"a": ["b'), is_cut('{"a": ["b"]}'), is_cut('{"a": [1}')
-    (True, False, False)
-    """
-    opened: list[str] = []
-    for match in _STRING_OR_BRACKET.finditer(text):
-        if match[0][0] == '"':
-            if not match["closed"]:
-                return True
-        elif match[0] in "[{":
-            opened.append(match[0])
-        elif not opened or opened.pop() + match[0] not in ("[]", "{}"):
-            return False
-    return bool(opened)
+    return any(_UNCLEAR_ESCAPE.search(match[0][1:]) for match in _STRING.finditer(text))

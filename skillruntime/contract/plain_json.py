@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -23,35 +23,41 @@ __all__ = [
 MAX_REPAIRED_LEVELS = 100
 # More levels than Python's json reads: 3.11 stops at the limit of its own stack, later versions at about 10,000.
 ANY_LEVELS = 100_000
+# So many are walked by recursion, which is quicker and needs no more of the stack than what follows.
+USUAL_LEVELS = 12
 # About 4,200 digits: below the limit at which CPython refuses to write an integer as text.
 MAX_BITS = 14_000
 
 _TOO_DEEP = "nested deeper than JSON can be written here"
 
 
-def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = MAX_REPAIRED_LEVELS) -> bool:
+def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEVELS) -> bool:
     """Whether the array or object *value* holds nothing but JSON, at most *levels* levels deep.
 
     >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
     (True, False)
     """
     if _nested <= 0:
-        return find_fault(value, levels - MAX_REPAIRED_LEVELS) is None
+        return _first_fault(value, levels - USUAL_LEVELS) is None
     for member in value.values() if type(value) is dict else value:
         # `type` is faster than `isinstance`, and a subclass of dict may not behave as one.
         kind = type(member)
-        if kind is str or kind is int or kind is bool or member is None:
-            continue
-        if kind is float:
-            if not math.isfinite(member):
+        if kind is str:
+            if not member.isascii() and not is_unicode(member):
                 return False
         elif kind is dict or kind is list:
-            # Calls of itself are faster than a list of what is left, so the usual levels are walked that way.
             if member and not is_plain_json(member, levels, _nested - 1):
                 return False
-        else:
+        elif kind is int:
+            if member.bit_length() > MAX_BITS:
+                return False
+        elif not (kind is bool or member is None or (kind is float and math.isfinite(member))):
             return False
-    return type(value) is not dict or all(type(key) is str for key in value)
+    return type(value) is not dict or all(map(_is_plain_key, value))
+
+
+def _is_plain_key(key: Any) -> bool:
+    return type(key) is str and (key.isascii() or is_unicode(key))
 
 
 def type_name(value: Any) -> str:
@@ -87,8 +93,10 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
     """
-    if levels >= _USUAL_LEVELS and _is_ordinary((value,), _USUAL_LEVELS):
-        return None
+    return None if is_plain_json((value,), levels) else _first_fault(value, levels)
+
+
+def _first_fault(value: Any, levels: int) -> str | None:
     pending: list[tuple[Any, Path]] = [(value, ())]
     is_writable = False
     while pending:
@@ -130,34 +138,6 @@ def _scalar_fault(part: Any, path: Path) -> str | None:
         case _:
             fault = f"a {type(part).__name__}"
     return None if fault is None else f"{fault} at {_where(path)}"
-
-
-def _is_ordinary(parts: Iterable[Any], levels: int) -> bool:
-    """Whether a look at each of *parts* is enough to see that it has no fault: short numbers, few levels."""
-    for part in parts:
-        kind = type(part)
-        if kind is str:
-            if not part.isascii() and not is_unicode(part):
-                return False
-        elif kind is dict:
-            if levels <= 0 or not _is_ordinary(part.values(), levels - 1):
-                return False
-            if not all(type(key) is str and key.isascii() for key in part):
-                return False
-        elif kind is list:
-            if levels <= 0 or not _is_ordinary(part, levels - 1):
-                return False
-        elif kind is int:
-            if not -_SHORT < part < _SHORT:
-                return False
-        elif not (kind is bool or part is None or (kind is float and math.isfinite(part))):
-            return False
-    return True
-
-
-_SHORT = 1 << 63
-# Few enough that the quick look, which calls itself for each level, needs no more of the stack than what follows it.
-_USUAL_LEVELS = 12
 
 
 def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:

@@ -6,7 +6,6 @@ differ. The repairs and the migrations share the knowledge of whose shape is in 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coe
 from skillruntime.contract.coercion.scalars import is_same, pieces
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
-from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
@@ -101,7 +99,7 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
         raise refusal
     for attempt in attempts[1:]:
         if not is_same(attempt.coerced.value, attempts[0].coerced.value):
-            raise _unclear_version(shapes, attempts[0])
+            raise _unclear_version(shapes)
     return attempts[0]
 
 
@@ -152,7 +150,7 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
             _describes_text(shape.references, parse_pointer(repair.path)) for repair in reading.coerced.repairs
         ):
             return reading
-        raise _unclear_version(shapes, reading)
+        raise _unclear_version(shapes)
     _along(shapes, arguments, index, policy)  # refuses a container in a text that would become an item
     return old
 
@@ -160,32 +158,21 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
 def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
     """Whether a string of *arguments* looks like a container that *newer* asks for, and is only that."""
     for name, text in arguments.items():
-        if isinstance(text, str) and text.strip(" '\"`\n")[:1] in ("[", "{", "("):
-            kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
-            if kinds and kinds <= {"array", "object"} and not _describes_text(shape.references, (name,)):
-                return True
+        if not isinstance(text, str) or _describes_text(shape.references, (name,)):
+            continue
+        kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
+        if text.strip(" '\"`\n")[:1] in ("[", "{", "(") and kinds and kinds <= {"array", "object"}:
+            return True
         # "AI, space" may be two topics of a newer caller, or one of an older one.
-        if isinstance(text, str) and len(pieces(text)) > 1:
-            kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
-            if kinds == {"array"} and not _describes_text(shape.references, (name,)):
-                return True
+        if len(pieces(text)) > 1 and kinds == {"array"}:
+            return True
     return False
 
 
-def _unclear_version(shapes: Shapes, current: Reading) -> SkillInputError:
-    """Return the error of arguments that an older version reads otherwise; it says how to send them."""
-    sent = next((each for each in current.coerced.repairs if each.rule not in _UNCOUNTED and each.path), None)
-    action = f"Send them in the form of version {shapes.version}, or state the version"
-    if sent is not None and not sent.secret and not shapes.current.may_hold_secrets:
-        value = without_decimals(sent.after)
-        written = json.dumps(value, ensure_ascii=False)
-        if len(written) <= 60 and sent.rule != "key-name":
-            action = (
-                f"Send `{sent.path[1:]}` as the {type_name(value)} {written} ({shapes.version}), or state the version"
-            )
+def _unclear_version(shapes: Shapes) -> SkillInputError:
     return SkillInputError(
         "The arguments could be of this version or of an older one, with different results",
-        suggested_action=action,
+        suggested_action=f"Send them in the form of version {shapes.version}, or state the version",
     )
 
 
@@ -208,7 +195,7 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
         start = shapes.migrations.index(covering[0])
         old = _along(shapes, arguments, start, policy, may_hold_containers=True)
         if _is_of_current(shapes, arguments, start) and not is_same(without_decimals(old.coerced.value), arguments):
-            raise _unclear_version(shapes, old)
+            raise _unclear_version(shapes)
         return replace(old, migrated_from=stated)
     if not covering and shapes.arrives(version):
         return _along(shapes, arguments, None, policy)
@@ -249,10 +236,8 @@ def _along(
                 repairs += coerced.repairs
                 value = coerced.value
                 sent = frozenset(value) if sent is None else sent
-            if not may_hold_containers and isinstance(value, dict):
-                migration.check_texts(value, _described_texts(value, shape))
             dropped += migration.dropped(value)
-            value = migration.apply(value)
+            value = migration.apply(value, meant=None if may_hold_containers else _described_texts(value, shape))
     coerced = _coerced(shapes, value, shapes.current, policy)
     sent = frozenset(coerced.value) if sent is None else sent
     source = None if start is None else str(shapes.migrations[start].source)

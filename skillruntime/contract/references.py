@@ -37,7 +37,6 @@ _APPLICATORS = frozenset(
         *("properties", "patternProperties", "propertyNames", *_OF_ARRAYS),
     }
 )
-_METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
 # From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are ignored.
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
 
@@ -121,9 +120,7 @@ def _listed(schema: dict[str, Any], location: Location, keyword: str, kind: str)
 
 
 class References:
-    """The subschemas and references of one schema *document*.
-
-    ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
+    """The subschemas and references of one schema *document*; ``is_old`` is true up to draft 7.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -139,7 +136,6 @@ class References:
         self._anchors: dict[tuple[str, str], Location] = {}
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
-        self.dialects: dict[Location, str] = {}
         self._known: dict[Any, Any] = {}
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read(document, base)
@@ -186,17 +182,6 @@ class References:
                 found |= dict.fromkeys(self._recursive)
         return tuple(found)
 
-    def unresolved(self, location: Location) -> str | None:
-        """Return a reference of the schema at *location* that does not resolve here; metaschemas do, elsewhere."""
-        schema = self.schema_at(location)
-        written = [schema[word] for word in _REFERENCES if isinstance(schema, dict) and word in schema]
-        for reference in written:
-            if not isinstance(reference, str):
-                return repr(reference)
-            if self.resolve(reference, location) is None and not reference.startswith(_METASCHEMAS):
-                return reference
-        return None
-
     def resolve(self, reference: str, location: Location = ()) -> Location | None:
         """Return the location that *reference*, written in the schema at *location*, names; ``None`` if outside."""
         # RFC 3986, 5.1: the nearest identifier above is the base of a relative reference.
@@ -231,8 +216,6 @@ class References:
                 pending += [(child.location, child.schema, base) for child in children(part, here)]
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
-        if location and isinstance(schema.get("$schema"), str):
-            self.dialects[location] = schema["$schema"]
         identifier = schema.get("$id", schema.get("id") if self.is_old else None)
         # Up to draft 7 a reference hides the keywords beside it, the identifier too (draft 7, section 8.3).
         if isinstance(identifier, str) and not (self.is_old and "$ref" in schema):
@@ -290,14 +273,10 @@ def referenced(document: Any, reference: str) -> Any:
     >>> referenced({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b"), referenced({}, "http://example.org/x")
     ({'type': 'null'}, None)
     """
-    location = resolve(document, reference)
-    if location is None:  # an anchor or an identifier, for which the whole document is read
-        location = References(document).resolve(reference)
+    location = References(document).resolve(reference)
     if location is None:
         return None
-    for step in location:
-        document = document[step]
-    return document
+    return value_at(document, location)
 
 
 def _walk(document: Any, pointer: str) -> Location | None:

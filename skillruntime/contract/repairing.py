@@ -26,7 +26,7 @@ def repair(
     finish_reason: str | None = None,
     formats: Formats = "annotate",
 ) -> Accepted:
-    """Return *arguments* as *schema* takes them, with what was repaired.
+    """Return *arguments* as *schema* takes them, with what was repaired: `Contract.from_schema` and `accept`, cached.
 
     *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a class with fields (a pydantic model,
     dataclass or TypedDict). *name* is that of the tool, which a call in a text may state; *finish_reason* is why the
@@ -41,12 +41,9 @@ def repair(
         SkillInputError: they do not fit, or could be read in two ways; its errors say what to send instead.
         InvalidSkillError: it is not a JSON Schema.
     """
-    if isinstance(schema, Mapping):
-        contract = _of_text(json.dumps(schema, default=repr), name or "", formats)
-    else:
-        model: Any = schema
-        contract = _of_model(model, name or "", formats)
-    return contract.accept(arguments, finish_reason=finish_reason)
+    # A mapping may be changed later, so that its text is what the contract is kept by.
+    key: Any = json.dumps(schema, default=repr) if isinstance(schema, Mapping) else schema
+    return _contract(key, name or "", formats).accept(arguments, finish_reason=finish_reason)
 
 
 class Repairer:
@@ -83,20 +80,13 @@ class Repairer:
                 close = nearest(name, self._schemas)
                 action = f"Did you mean {close!r}?" if close else f"Call one of: {', '.join(self.names[:10])}"
                 raise SkillNotFoundError(f"There is no tool {name[:80]!r}", suggested_action=action)
-            self._contracts[name] = Contract.from_dict({"input": self._schemas[name]}, name=name, formats=self._formats)
+            self._contracts[name] = Contract.from_schema(self._schemas[name], name=name, formats=self._formats)
         return self._contracts[name].accept(arguments, finish_reason=finish_reason)
 
 
 @lru_cache(_KEPT)
-def _of_text(schema: str, name: str, formats: Formats) -> Contract:
-    return Contract.from_dict({"input": json.loads(schema)}, name=name, formats=formats)
-
-
-@lru_cache(_KEPT)
-def _of_model(model: Any, name: str, formats: Formats) -> Contract:
-    from skillruntime.contract.function_contract import document_of_model  # it needs pydantic
-
-    return Contract.from_dict(document_of_model(model), name=name, formats=formats)
+def _contract(schema: Any, name: str, formats: Formats) -> Contract:
+    return Contract.from_schema(json.loads(schema) if isinstance(schema, str) else schema, name=name, formats=formats)
 
 
 def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:

@@ -51,6 +51,10 @@ class SkillResponse(Generic[Data]):
         if errors is None:  # the contract document writes `errors=None` for "no errors"
             object.__setattr__(self, "errors", [])
 
+    def __repr__(self) -> str:
+        said = "; ".join(f"{error.code.value} {error.message}" for error in self.errors) or repr(self.data)
+        return f"<SkillResponse {self.status}: {said[:200]}>"
+
     @property
     def ok(self) -> bool:
         """Whether there is a result to use, whole or partial."""

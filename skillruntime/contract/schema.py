@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.engines import BASE, DIALECTS, Engine, UnusableSchemaError
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
-from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.secret_names import names_a_secret
 from skillruntime.contract.violations import Fits, Lister, Violation
@@ -41,8 +40,8 @@ class Schema:
     """
 
     __slots__ = (
-        *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_formats"),
-        *("levels", "integer_members", "may_hold_secrets", "references", "where"),
+        *("_checkers", "_engine", "_lister", "document", "is_valid", "may_hold_formats"),
+        *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
     )
 
     document: Mapping[str, Any] | bool
@@ -73,13 +72,12 @@ class Schema:
         try:
             bounds = measure(document, dialect=_dialect_of(document), base=BASE)
             self.references = bounds.references
-            self.guarded = bounds.guarded
             self.levels = bounds.levels
-            # The text is also the key under which an engine is kept, so that the same schema is compiled once.
-            text = json.dumps(document, ensure_ascii=False)
+            # Also the key under which an engine is kept, so that the same schema is compiled once.
+            text = bounds.text
             self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             self.may_hold_formats = '"format"' in text
-            self.integer_members = _integer_members(document, text)
+            self.may_hold_integers = '"integer"' in text
             self._engine = _compile_once(text, assert_formats)
             self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
@@ -100,16 +98,15 @@ class Schema:
         *,
         most: int | None = None,
         fits: Fits | None = None,
-        levels: int = MAX_REPAIRED_LEVELS,
     ) -> list[Violation]:
         """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
 
         *fits* is asked instead of this schema's own, by a caller that counts the questions and knows that *value* does
-        not fit. What is nested deeper than *levels* is one violation for all that is wrong inside.
+        not fit.
         """
         if fits is None and self.fits(value, location):
             return []
-        return list(islice(self._lister.violations(value, location, fits or self.fits, levels=levels), most))
+        return list(islice(self._lister.violations(value, location, fits or self.fits), most))
 
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location* of the document."""
@@ -152,35 +149,6 @@ def _compile_once(text: str, assert_formats: bool) -> Engine:
     if isinstance(document, dict) and "$schema" in document:
         document["$schema"] = dialect
     return Engine(document, dialect=dialect, assert_formats=assert_formats)
-
-
-_PLAIN = frozenset(
-    {
-        *("$schema", "$defs", "definitions", "$comment", "title", "description", "examples", "default"),
-        *("type", "properties", "required", "additionalProperties", "minProperties", "maxProperties"),
-    }
-)
-
-
-def _integer_members(document: Mapping[str, Any] | bool, text: str) -> frozenset[str] | None:
-    """Return the members of an object of the schema *document* that may hold an integer; None where any may.
-
-    >>> sorted(_integer_members({"properties": {"n": {"type": "integer"}, "t": {"type": "string"}}}, '"integer"'))
-    ['n']
-    """
-    if '"integer"' not in text:
-        return frozenset()
-    # Another keyword may speak of any member, and so may a schema of those that are not declared.
-    if not isinstance(document, dict) or not document.keys() <= _PLAIN:
-        return None
-    if isinstance(document.get("additionalProperties"), dict):
-        return None
-    found = set()
-    for name, part in document.get("properties", {}).items():
-        written = json.dumps(part)
-        if '"integer"' in written or '"$' in written:  # a reference may lead to one
-            found.add(name)
-    return frozenset(found)
 
 
 def _dialect_of(document: Any) -> str:

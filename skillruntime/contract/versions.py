@@ -7,11 +7,12 @@ SemVer defines no ranges: a `VersionRange` is written as in the contract documen
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import total_ordering
-from typing import Any
+from typing import Any, TypeAlias
 
 __all__ = [
     *("Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version", "same_line"),
@@ -178,32 +179,17 @@ def _read_loosely(text: str) -> Version:
     return Version.parse(plain + (f"-{prerelease}" if prerelease else "") + (f"+{build}" if build else ""))
 
 
-@dataclass(frozen=True, slots=True)
-class _Interval:
-    """The versions from *low* to *high*, or, *outside*, all others; an absent end is open.
-
-    ``is_partial`` says that *low* was written without all of its parts, as in ``1.2``.
-    """
-
-    low: Version | None = None
-    high: Version | None = None
-    with_low: bool = True
-    with_high: bool = False
-    outside: bool = False
-    is_partial: bool = False
-
-    def holds(self, version: Version, *, include_prereleases: bool) -> bool:
-        low, high = self.low, self.high
-        if include_prereleases and low is not None and self.is_partial:
-            low = Version(*low.release, (0,))  # as node-semver reads it: 1.2 begins with the first prerelease of 1.2.0
-        above = low is None or version > low or (self.with_low and version == low)
-        below = high is None or version < high or (self.with_high and version == high)
-        return (above and below) != self.outside
-
-    def admits_prereleases_of(self, version: Version) -> bool:
-        """Whether a bound is itself a prerelease of the same numbers: else a range holds no prereleases."""
-        bounds = () if self.outside else (self.low, self.high)
-        return any(bound and bound.is_prerelease and bound.release == version.release for bound in bounds)
+_HOLDS: dict[str, Callable[[Version, Version], bool]] = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
+# A version may be compared by each of these, and must pass all.
+_Comparators: TypeAlias = tuple[tuple[str, Version], ...]
+_NOTHING: _Comparators = (("<", Version(0, 0, 0, (0,))),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +205,13 @@ class VersionRange:
     """
 
     text: str
-    _alternatives: tuple[tuple[_Interval, ...], ...] = field(repr=False, compare=False)
+    _alternatives: tuple[_Comparators, ...] = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> VersionRange:
         """Return the range that *text* describes; an empty text or ``*`` is every release.
 
-        Comparators ``< <= > >= = == != ^ ~ ~> ~=`` are joined by commas or spaces, alternatives by ``||``;
+        Comparators ``< <= > >= = == != ^ ~ ~>`` are joined by commas or spaces, alternatives by ``||``;
         ``1.2 - 2.3`` holds both ends; a missing or ``x`` part is any.
 
         Raises:
@@ -248,20 +234,17 @@ class VersionRange:
     def __contains__(self, version: Version | str) -> bool:
         return self.holds(version)
 
-    def holds(self, version: Version | str, *, include_prereleases: bool = False) -> bool:
-        """Return whether *version* lies in the range; *include_prereleases* orders prereleases like any other version.
-
-        >>> between = VersionRange.parse(">=1.0.0 <3.0.0")
-        >>> between.holds("2.0.0-rc.1"), between.holds("2.0.0-rc.1", include_prereleases=True)
-        (False, True)
-        """
+    def holds(self, version: Version | str) -> bool:
+        """Return whether *version* lies in the range."""
         wanted = version if isinstance(version, Version) else Version.parse(version)
-        asks = wanted.is_prerelease and not include_prereleases
-        return any(
-            all(interval.holds(wanted, include_prereleases=include_prereleases) for interval in intervals)
-            and (not asks or any(interval.admits_prereleases_of(wanted) for interval in intervals))
-            for intervals in self._alternatives
-        )
+        for comparators in self._alternatives:
+            # A prerelease only where a bound is one of the same numbers.
+            bounds = [bound.release for sign, bound in comparators if bound.is_prerelease and sign != "!="]
+            if wanted.is_prerelease and wanted.release not in bounds:
+                continue
+            if all(_HOLDS[sign](wanted, bound) for sign, bound in comparators):
+                return True
+        return False
 
     def __str__(self) -> str:
         return self.text
@@ -269,21 +252,16 @@ class VersionRange:
     @property
     def bounds(self) -> tuple[Version, ...]:
         """The versions at which the range begins or ends, somewhere."""
-        intervals = [interval for intervals in self._alternatives for interval in intervals]
-        return tuple(bound for interval in intervals for bound in (interval.low, interval.high) if bound)
-
-    def newest(self, versions: Iterable[Version]) -> Version | None:
-        """Return the highest of *versions* that lies in the range, or nothing."""
-        return max((version for version in versions if version in self), default=None)
+        return tuple(bound for comparators in self._alternatives for _, bound in comparators)
 
 
-def satisfies(version: str, version_range: str, *, include_prereleases: bool = False) -> bool:
-    """Return whether *version* is in *version_range*, both as text; see `VersionRange.holds`.
+def satisfies(version: str, version_range: str) -> bool:
+    """Return whether *version* is in *version_range*, both as text; see `VersionRange`.
 
     >>> satisfies("1.9.0", "^1.2.3")
     True
     """
-    return VersionRange.parse(version_range).holds(version, include_prereleases=include_prereleases)
+    return version in VersionRange.parse(version_range)
 
 
 def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_version: str) -> tuple[bool, str]:
@@ -335,27 +313,28 @@ _WILD = ("x", "X", "*")
 _PARTIAL = re.compile(
     rf"[vV]?({_NUMBER}|[xX*])(?:\.({_NUMBER}|[xX*]))?(?:\.({_NUMBER}|[xX*])(?:{_PRERELEASE}{_BUILD}))?"
 )
-_COMPARATOR = re.compile(r"(<=|>=|<|>|===?|=|!=|\^|~>|~=|~)?\s*([^\s,<>=!^~]+)")
+_COMPARATOR = re.compile(r"(<=|>=|<|>|==?|!=|\^|~>|~)?\s*([^\s,<>=!^~]+)")
 _HYPHEN = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
 
 
-def _parse_alternative(text: str, whole: str) -> tuple[_Interval, ...]:
+def _parse_alternative(text: str, whole: str) -> _Comparators:
     try:
         if hyphen := _HYPHEN.fullmatch(text):
-            return (_at_least(_Partial.parse(hyphen[1])), _at_most(_Partial.parse(hyphen[2])))
-        intervals, position, text = [], 0, text.strip()
+            return (*_comparators(">=", _Partial.parse(hyphen[1])), *_comparators("<=", _Partial.parse(hyphen[2])))
+        found: list[tuple[str, Version]] = []
+        position, text = 0, text.strip()
         while position < len(text):
             match = _COMPARATOR.match(text, position)
             if match is None:
                 raise ValueError(f"{text[position : position + 20]!r} is not a comparator with a version")
-            intervals.append(_interval(match[1] or "=", _Partial.parse(match[2])))
+            found += _comparators((match[1] or "=").replace("==", "="), _Partial.parse(match[2]))
             position = match.end()
             separator = re.compile(r"\s*,\s*|\s+").match(text, position)
             if separator:
                 position = separator.end()
                 if position == len(text):
                     raise ValueError("nothing follows the comma")
-        return tuple(intervals) or (_Interval(),)
+        return tuple(found)
     except ValueError as error:
         raise ValueError(f"{whole[:60]!r} is not a version range: {error}") from None
 
@@ -383,68 +362,33 @@ class _Partial:
         major, minor, patch = (*numbers, 0, 0, 0)[:3]
         return cls(Version(major, minor, patch), len(numbers))
 
-    @property
-    def after(self) -> Version | None:
-        """The lowest version above all that this describes: ``1.2`` -> 1.3.0-0; nothing for ``*``."""
-        return self.raised(self.known)
-
-    def raised(self, part: int) -> Version | None:
-        """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher."""
-        if part == 0:
-            return None
+    def raised(self, part: int) -> Version:
+        """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher: of ``1.2`` and 2, 1.3.0-0."""
         major, minor, patch = (*self.first.release[: part - 1], self.first.release[part - 1] + 1, 0, 0)[:3]
         return Version(major, minor, patch, (0,))
 
 
-def _at_least(partial: _Partial) -> _Interval:
-    return _Interval(low=partial.first, is_partial=partial.known < 3) if partial.known else _Interval()
-
-
-def _at_most(partial: _Partial) -> _Interval:
-    if partial.known == 3:
-        return _Interval(high=partial.first, with_high=True)
-    return _Interval(high=partial.after)
-
-
-def _below(partial: _Partial) -> _Interval:
-    if partial.known == 0:
-        return _Interval(outside=True)  # below every version is none
-    first = partial.first if partial.known == 3 else Version(*partial.first.release, (0,))
-    return _Interval(high=first)
-
-
-def _above(partial: _Partial) -> _Interval:
-    if partial.known == 3:
-        return _Interval(low=partial.first, with_low=False)
-    after = partial.after
-    return _Interval(low=Version(*after.release), is_partial=True) if after else _Interval(outside=True)
-
-
-def _equal(partial: _Partial, *, outside: bool = False) -> _Interval:
-    if partial.known == 3:
-        return _Interval(partial.first, partial.first, with_high=True, outside=outside)
-    low = partial.first if not outside else Version(*partial.first.release, (0,))
-    return _Interval(low if partial.known else None, partial.after, outside=outside, is_partial=True)
-
-
-_PLAIN = {">=": _at_least, "<=": _at_most, "<": _below, ">": _above, "=": _equal, "==": _equal}
-
-
-def _interval(operator: str, partial: _Partial) -> _Interval:
-    if plain := _PLAIN.get(operator):
-        return plain(partial)
+def _comparators(sign: str, partial: _Partial) -> _Comparators:
+    """Return what *sign* before *partial* asks for; `*` is every version, and nothing is above or below it."""
     first, known = partial.first, partial.known
-    match operator:
+    if known == 0:
+        return _NOTHING if sign in ("<", ">", "!=") else ()
+    if sign in ("^", "~", "~>"):
+        # `~`: patches, or minors where only the major is given; `^`: up to the change of the first part that is not 0.
+        leading = next((index for index, number in enumerate(first.release[:known], 1) if number), known)
+        return (">=", first), ("<", partial.raised(leading if sign == "^" else min(known, 2)))
+    if known == 3:
+        return ((sign, first),)
+    after = partial.raised(known)
+    match sign:
+        case "=":
+            return (">=", first), ("<", after)
+        case "<=":
+            return (("<", after),)
+        case ">":
+            return ((">=", Version(*after.release)),)
+        case "<":
+            return (("<", Version(*first.release, (0,))),)
         case "!=":
-            return _equal(partial, outside=True)
-        case "^":  # up to the next change of the leftmost part that is not zero
-            leading = next((index for index, number in enumerate(first.release[:known], 1) if number), known)
-            return _Interval(first if known else None, partial.raised(leading), is_partial=known < 3)
-        case "~" | "~>":  # patches, or minors where only the major is given
-            return _Interval(first if known else None, partial.raised(min(known, 2)), is_partial=known < 3)
-        case "~=":  # PEP 440's compatible release: the last part given may rise
-            if known < 2:
-                raise ValueError("'~=' needs at least MAJOR.MINOR")
-            return _Interval(first, partial.raised(known - 1), is_partial=known < 3)
-        case _:
-            raise ValueError(f"{operator!r} is not a comparator")
+            raise ValueError("'!=' needs all three numbers")
+    return ((sign, first),)

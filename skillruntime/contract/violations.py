@@ -16,7 +16,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
-from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
+from skillruntime.contract.coercion.subschemas import in_place, property_locations
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import Location, References, properties_of
 from skillruntime.errors import InvalidSkillError
@@ -46,14 +46,13 @@ _ASSERTIONS: dict[str, tuple[type, ...]] = {
     "pattern": (str,),
     "uniqueItems": (list,),
 }
-_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 _UNIONS = ("anyOf", "oneOf")
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "$schema", "$comment", "$defs", "definitions"}
 )
 # The keywords that apply other subschemas to the value itself.
 _IN_PLACE = frozenset({"allOf", "if", "dependentSchemas", "dependencies"})
-_UNTRACED = ("unevaluatedItems", "$dynamicRef", "$recursiveRef", "$ref")
+_UNTRACED = ("unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "$ref")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,39 +116,28 @@ class Lister:
         self._known: dict[Location, _Rules] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
-    def violations(
-        self, value: Any, location: Location, fits: Fits, path: Path = (), *, levels: int = MAX_REPAIRED_LEVELS
-    ) -> Iterator[Violation]:
-        """Yield what is wrong with *value*, which is at *path* and does not fit the subschema at *location*.
-
-        Below *levels* nothing is taken apart: each level is judged once more for each level above it.
-        """
-        is_empty = True
+    def violations(self, value: Any, location: Location, fits: Fits, path: Path = ()) -> Iterator[Violation]:
+        """Yield what is wrong with *value*, which is at *path* and does not fit the subschema at *location*."""
         pending: list[Part] = [(value, location, path)]
         while pending:  # not by recursion, for each yield would pass through a frame for every level of the value
             part, place, where = pending.pop()
             rules = self._rules(place)
-            if len(where) > levels:
-                is_empty = False
-                yield Violation("nested", where, place, rules.schema, part)
-                continue
             below: list[Part] = []
+            is_traced = False
             try:
-                for violation in self._here(part, rules, place, where, fits, below, levels):
-                    is_empty = False
+                for violation in self._here(part, rules, place, where, fits, below):
+                    is_traced = True
                     yield violation
             except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
-                is_empty = False
-                yield Violation("schema", where, place, rules.schema, part)
+                pass
+            if not is_traced and not below:  # such as a dynamic reference with several targets
+                keyword = next((word for word in _UNTRACED if word in rules.schema), "schema")
+                yield Violation(keyword, where, place, rules.schema, part)
             # In the order of the schema, the first thing wrong first: a model reads the first error.
             pending += reversed(below)
-        if is_empty:  # what cannot be traced to one part, such as a dynamic reference with several targets
-            schema = self._rules(location).schema
-            keyword = next((word for word in _UNTRACED if isinstance(schema, dict) and word in schema), "schema")
-            yield Violation(keyword, path, location, schema, value)
 
     def _here(
-        self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part], levels: int
+        self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part]
     ) -> Iterator[Violation]:
         """Yield what the keywords at *location* find wrong with *value* itself; put what they refuse inside *below*."""
         schema = rules.schema
@@ -160,9 +148,8 @@ class Lister:
         if rules.counts:
             for keyword, types, check in rules.assertions:
                 if isinstance(value, types) and not check(value):
-                    named, shown = _as_since_draft_6(keyword, schema)
-                    yield Violation(named, path, location, shown, value)
-            yield from self._unions(value, rules, location, path, fits, levels)
+                    yield Violation(keyword, path, location, schema, value)
+            yield from self._unions(value, rules, location, path, fits)
             if isinstance(value, dict):
                 yield from self._members(value, rules, location, path, fits, below)
             elif isinstance(value, list):
@@ -175,9 +162,7 @@ class Lister:
             if len(refusing) == len(rules.targets) and (len(refusing) == 1 or "$ref" in schema):
                 below += refusing
 
-    def _unions(
-        self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits, levels: int
-    ) -> Iterator[Violation]:
+    def _unions(self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits) -> Iterator[Violation]:
         schema = rules.schema
         for keyword, places in rules.unions:
             # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
@@ -189,7 +174,7 @@ class Lister:
             def branches_of(places: list[Location] = places) -> tuple[tuple[Violation, ...], ...]:
                 if any(fits(value, place) for place in places):  # several branches of a ``oneOf``
                     return ()
-                return tuple(tuple(self.violations(value, place, fits, path, levels=levels)) for place in places)
+                return tuple(tuple(self.violations(value, place, fits, path)) for place in places)
 
             yield Violation(keyword, path, location, schema, value, (), cache(branches_of))
         if "not" in schema and fits(value, (*location, "not")):
@@ -233,25 +218,16 @@ class Lister:
         # One violation for all names: a model needs to read the rule once.
         if "propertyNames" in schema and not all(fits(name, (*location, "propertyNames")) for name in value):
             yield Violation("propertyNames", path, location, schema, value)
-        if "unevaluatedProperties" in schema:
-            yield from self._unevaluated(value, schema, location, path, fits, below)
+        if schema.get("unevaluatedProperties") is False:
+            yield from self._unevaluated(value, schema, location, path)
 
-    def _unevaluated(
-        self,
-        value: dict[str, Any],
-        schema: dict[str, Any],
-        location: Location,
-        path: Path,
-        fits: Fits,
-        below: list[Part],
-    ) -> Iterator[Violation]:
-        evaluated = self._evaluated(value, location, fits)
-        rest = [name for name in value if name not in evaluated]
-        if schema["unevaluatedProperties"] is not False:
-            place = (*location, "unevaluatedProperties")
-            below += ((value[name], place, (*path, name)) for name in rest if not fits(value[name], place))
-        elif rest:
-            yield Violation("unevaluatedProperties", path, location, schema, value, tuple(rest))
+    def _unevaluated(self, value: dict[str, Any], schema: Any, location: Location, path: Path) -> Iterator[Violation]:
+        # 2020-12, core, 11.3. What a schema asks of the others is not traced, nor what beside patterns.
+        declared = property_locations(self._references, [location])
+        unknown = [name for name in value if name not in declared]
+        patterns = ["patternProperties" in each for _, each in in_place(self._references, [location])]
+        if unknown and not any(patterns):
+            yield Violation("unevaluatedProperties", path, location, schema, value, tuple(unknown))
 
     def _items(
         self, value: list[Any], rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part]
@@ -270,52 +246,9 @@ class Lister:
                 below.append((value[index], place, (*path, index)))
         if "contains" in schema:
             # 2020-12, validation, 6.4.5: without `minContains` one item is enough to ask for.
-            least, most = schema.get("minContains", 1), schema.get("maxContains")
-            contained = sum(fits(item, (*location, "contains")) for item in value)
-            if contained < least:
-                keyword = "minContains" if "minContains" in schema else "contains"
-                yield Violation(keyword, path, location, schema, value)
-            elif most is not None and contained > most:
-                yield Violation("maxContains", path, location, schema, value)
-
-    def _evaluated(self, value: dict[str, Any], location: Location, fits: Fits) -> set[str]:
-        """Return the members of *value* that a keyword beside ``unevaluatedProperties`` judges (2020-12, 11.3).
-
-        One that a reference or ``allOf`` refuses counts as judged: its own violation says more than "not known" would.
-        """
-        found: set[str] = set()
-        pending, seen = [location], set[Location]()
-        while pending:
-            place = pending.pop()
-            rules = self._rules(place)
-            schema = rules.schema
-            if place in seen or not isinstance(schema, dict):
-                continue
-            seen.add(place)
-            # Both look at every member that is left, so nothing stays unevaluated.
-            if "additionalProperties" in schema or (place != location and "unevaluatedProperties" in schema):
-                return set(value)
-            found |= value.keys() & rules.properties.keys()
-            for pattern in rules.patterns:
-                found |= {name for name in value if self.matches(pattern, name)}
-            pending += rules.targets
-            pending += ((*place, "allOf", index) for index in range(len(schema.get("allOf") or ())))
-            pending += (choice for choice in self._choices(value, rules, place, fits) if fits(value, choice))
-        return found
-
-    def _choices(self, value: dict[str, Any], rules: _Rules, place: Location, fits: Fits) -> Iterator[Location]:
-        """Yield the subschemas beside the one at *place* that judge *value* where it fits them."""
-        schema = rules.schema
-        for _, branches in rules.unions:
-            yield from branches
-        if "if" in schema:
-            yield *place, "if"
-            branch = "then" if fits(value, (*place, "if")) else "else"
-            if branch in schema:
-                yield *place, branch
-        for name in schema.get("dependentSchemas") or ():
-            if name in value:
-                yield *place, "dependentSchemas", name
+            least, most = schema.get("minContains", 1), schema.get("maxContains", len(value))
+            if not least <= sum(fits(item, (*location, "contains")) for item in value) <= most:
+                yield Violation("contains", path, location, schema, value)
 
     def _rules(self, location: Location) -> _Rules:
         if location not in self._known:
@@ -342,9 +275,9 @@ class Lister:
         """Return the keywords of *schema* that look at nothing inside a value, each with its types and its checker."""
         found = []
         for keyword, types in _ASSERTIONS.items():
-            if keyword in schema and not (keyword in _EXCLUSIVE.values() and isinstance(schema[keyword], bool)):
-                alone = {word: schema[word] for word in (keyword, _EXCLUSIVE.get(keyword, "")) if word in schema}
-                found.append((keyword, types, self._compile_alone(alone)))
+            # Up to draft 4 an exclusive bound was true, beside the bound.
+            if keyword in schema and not (keyword.startswith("exclusive") and schema[keyword] is True):
+                found.append((keyword, types, self._compile_alone({keyword: schema[keyword]})))
         return found
 
     def matches(self, pattern: str, name: str) -> bool:
@@ -368,11 +301,3 @@ def _missing(value: dict[str, Any], schema: dict[str, Any]) -> Iterator[tuple[st
             if trigger in value and isinstance(names, list):
                 lacking |= dict.fromkeys(name for name in names if name not in value)
         yield from ((keyword, name) for name in lacking)
-
-
-def _as_since_draft_6(keyword: str, schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return an exclusive limit as draft 6 and later write it: draft 4 has a limit, and true beside it."""
-    exclusive = _EXCLUSIVE.get(keyword)
-    if exclusive is None or schema.get(exclusive) is not True:
-        return keyword, schema
-    return exclusive, {**{word: value for word, value in schema.items() if word != keyword}, exclusive: schema[keyword]}

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 __all__ = [
-    *("FORMAT_OF_PATTERN", "MAX_LISTED", "MAX_QUOTED", "WIDER", "format_name", "in_words", "listed", "part_of"),
+    *("FORMAT_OF_PATTERN", "MAX_LISTED", "MAX_QUOTED", "WIDER", "in_words", "listed"),
     *("nearest", "quoted", "shortened", "type_names"),
 ]
 
@@ -19,12 +19,7 @@ MAX_QUOTED = 40
 MAX_COMPARED = 80
 MAX_ITEMS = 5
 MAX_LISTED = 72
-MAX_SCHEMA = 48
 _ARTICLES = {"integer": "an integer", "array": "an array", "object": "an object", "null": "null"}
-_SHOWN = (
-    *("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "minItems", "maxItems", "const", "pattern", "enum", "items"),
-)
 
 
 def in_words(schema: Any) -> str:
@@ -41,8 +36,7 @@ def in_words(schema: Any) -> str:
     if "pattern" in schema:
         words += f" that matches {shortened(str(schema['pattern']))}"
     if "format" in schema:
-        name = format_name(schema["format"])
-        words += f" that is {'an' if name[:1] in tuple('aeioAEI') else 'a'} {name}"
+        words += f" in the format {schema['format']}"
         # RFC 3339, section 5.6: an offset is required, which callers often leave out.
         if schema["format"] in _FORMS:
             words += f", such as {_FORMS[schema['format']]}"
@@ -77,7 +71,7 @@ def _range_in_words(schema: dict[str, Any]) -> str:
     elif high is not None:
         words = f", at most {high}"
     for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
-        if keyword in schema:
+        if schema.get(keyword) not in (None, True):  # true as in draft 4, beside the bound
             words += f", {side} than {schema[keyword]}"
     return words
 
@@ -92,11 +86,6 @@ def _count_in_words(few: Any, many: Any, unit: str) -> str:
     return "" if many is None else f", at most {many} {one if many == 1 else unit}"
 
 
-def format_name(name: Any) -> str:
-    """Return what a ``format`` of JSON Schema is called in English: ``IPv6 address``."""
-    return _FORMAT_NAMES.get(str(name), str(name))
-
-
 # What pydantic reads, and writes, of these types is more than the format that it states: ``date-time`` requires an
 # offset (RFC 3339, section 5.6), and a Python ``datetime`` is often naive; ``duration`` has no fractions of a second,
 # and no days beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a browser does
@@ -108,17 +97,6 @@ WIDER = {
     "uri": (r"^\s*[A-Za-z][A-Za-z0-9+.-]*:", "https://example.com/page"),
 }
 FORMAT_OF_PATTERN = {pattern: name for name, (pattern, _) in WIDER.items()}
-_FORMAT_NAMES = {
-    "date-time": "date and time",
-    "email": "email address",
-    "hostname": "host name",
-    "ipv4": "IPv4 address",
-    "ipv6": "IPv6 address",
-    "json-pointer": "JSON Pointer",
-    "regex": "regular expression",
-    "uri": "URI",
-    "uuid": "UUID",
-}
 _FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
 
 
@@ -133,22 +111,6 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | No
     folded = {known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]}
     near = difflib.get_close_matches(name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=cutoff)
     return folded[near[0]] if near else None
-
-
-def part_of(schema: Any) -> Any:
-    """Return the part of *schema* that says what is asked for, without descriptions, as much of it as is short."""
-    if not isinstance(schema, dict):
-        return None
-    part: dict[str, Any] = {}
-    size = 0
-    for key in _SHOWN:
-        if key in schema:
-            value = part_of(schema[key]) if key == "items" else schema[key]
-            cost = len(json.dumps(value, ensure_ascii=False, default=str).encode()) + len(key) + 4
-            if size + cost <= MAX_SCHEMA:
-                part[key] = value
-                size += cost
-    return part or None
 
 
 def type_names(types: Any) -> str:

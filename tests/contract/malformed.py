@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-REFUSED, CUT_OFF = object(), object()
+
+class Refusal(Enum):
+    """What a table says instead of a value; a name that every process prints alike."""
+
+    REFUSED = "refused"
+    CUT_OFF = "cut off"
+
+
+REFUSED, CUT_OFF = Refusal.REFUSED, Refusal.CUT_OFF
 INTEGER, NUMBER, TEXT, BOOLEAN = ({"type": name} for name in ("integer", "number", "string", "boolean"))
 OBJECT: dict[str, Any] = {"type": "object"}
 DATE = {"type": "string", "format": "date"}

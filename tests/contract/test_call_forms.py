@@ -93,7 +93,8 @@ PROSE: list[tuple[str, Any]] = [
     ),
     ('Here it is: {"city": "Observation: {x} <think>", "days": 3}', {"city": "Observation: {x} <think>", "days": 3}),
     # several
-    (f"{SENT}\n{SENT}", REFUSED),
+    (f"{SENT}\n{SENT}", CALL),
+    (f'{SENT}{{"city": "Paris", "days": 4}}', REFUSED),
     (f"<tool_call>{SENT}</tool_call>\n<tool_call>{SENT}</tool_call>", REFUSED),
     ("Nothing to call.", REFUSED),
 ]

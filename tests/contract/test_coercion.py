@@ -69,10 +69,19 @@ def test_where_one_thing_cannot_be_repaired_the_value_comes_back_as_it_was() -> 
 
 
 def test_a_value_too_large_to_repair_is_refused_at_once() -> None:
-    """The refusal says so and reports the first fault; twenty thousand others are not looked for."""
+    """The refusal says so, and reports as many faults as are explained; the others are not looked for."""
     coerced = coerce({"name": "a", "points": [{"x": "1"}] * 30_000}, SCHEMA)
 
-    assert [violation.keyword for violation in coerced.violations] == ["budget", "type"]
+    assert [violation.keyword for violation in coerced.violations] == ["budget", *["type"] * 24]
+
+
+def test_one_fault_in_much_is_repaired() -> None:
+    """What counts is what has to be repaired, not what is there."""
+    points = [{"x": 1, "y": 2}] * 4_999
+
+    coerced = coerce({"name": "a", "points": [*points, {"x": "1"}]}, SCHEMA)
+
+    assert coerced.value["points"][-1] == {"x": 1}
 
 
 def test_a_policy_is_a_name_or_a_record_of_switches() -> None:

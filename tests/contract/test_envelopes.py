@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.envelopes import split_calls
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import INTEGER, REFUSED, TEXT, assert_outcome, closed
 
@@ -167,15 +166,9 @@ def test_declared_keys_decide_what_a_form_is(schema: Any, tool: str, sent: Any, 
 TWO = [{"id": "1", "function": {"name": "a", "arguments": {"x": 1}}}, {"function": {"name": "b", "arguments": "{}"}}]
 
 
-def test_two_calls_are_refused_and_taken_apart_by_the_host() -> None:
+def test_two_calls_are_refused() -> None:
     """Running one of them would lose the other."""
     with pytest.raises(SkillInputError, match="there are 2 calls in one text") as caught:
         NAMED.accept({"tool_calls": TWO})
 
     assert caught.value.to_errors()[0].suggested_action == "Send one call at a time, each as exactly one JSON object"
-    assert split_calls(json.dumps({"tool_calls": TWO})) == TWO
-    assert split_calls('{"functionCall": {"name": "a", "args": {}}}') == [{"functionCall": {"name": "a", "args": {}}}]
-    assert split_calls('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]</s>') == [
-        {"city": "Paris"},
-        {"city": "Rome"},
-    ]

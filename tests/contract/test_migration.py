@@ -1,4 +1,4 @@
-"""Migrations: steps as data, their inverses, chains, and what is wrong with a broken document."""
+"""Migrations: steps as data, chains, and what is wrong with a broken document."""
 
 from __future__ import annotations
 
@@ -82,18 +82,9 @@ STEPS = {
     "convert by a divisor": ({"convert": {"at": "/hours", "divisor": 60}}, {"hours": 90}, {"hours": 1.5}),
     "convert exactly": ({"convert": {"at": "/cents", "factor": 100}}, {"cents": 0.29}, {"cents": 29}),
     "split": ({"split": {"at": "/topics", "separator": ","}}, {"topics": "AI, ML"}, {"topics": ["AI", "ML"]}),
-    "split and keep blanks": ({"split": {"at": "/topics", "separator": ",", "strip": False}}, {"topics": "AI , ML"},
-                        {"topics": ["AI ", " ML"]}),
     "split nothing": ({"split": {"at": "/topics", "separator": ","}}, {"topics": ""}, {"topics": []}),
     "split leaves an array": ({"split": {"at": "/topics", "separator": ","}}, {"topics": ["a"]}, {"topics": ["a"]}),
-    "join": ({"join": {"at": "/topics", "separator": ","}}, {"topics": ["a", "b"]}, {"topics": "a,b"}),
-    "nest": ({"nest": {"from": ["/lang", "/style"], "to": "/options"}}, {"lang": "en", "n": 1},
-             {"n": 1, "options": {"lang": "en"}}),
-    "nest nothing": ({"nest": {"from": ["/lang", "/style"], "to": "/options"}}, {"n": 1}, {"n": 1}),
-    "flatten": ({"flatten": "/options"}, {"options": {"lang": "en"}, "n": 1}, {"lang": "en", "n": 1}),
     "convert with an offset": ({"convert": {"at": "/t", "factor": 1.8, "offset": 32}}, {"t": 21.5}, {"t": 70.7}),
-    "convert with an offset before": ({"convert": {"at": "/t", "factor": 5, "divisor": 9, "offset_before": -32}},
-                                      {"t": 212}, {"t": 100}),
     "convert by an offset": ({"convert": {"at": "/k", "offset": 273.15}}, {"k": 20}, {"k": 293.15}),
 }  # fmt: skip
 
@@ -105,38 +96,6 @@ def test_a_step_does_what_it_says(step: dict[str, Any], old: dict[str, Any], new
 
     assert steps(step).apply(old) == new
     assert old == before
-
-
-@pytest.mark.parametrize(("step", "old", "new"), STEPS.values(), ids=STEPS)
-def test_a_step_that_has_an_inverse_is_undone_by_it(
-    step: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
-) -> None:
-    """Down after up is the identity where the step changed something and loses nothing."""
-    migration = steps(step)
-
-    if migration.is_reversible and old != new:
-        assert migration.revert(new) == old or step == {"wrap": "/rows/*"}  # one of its rows was an array already
-
-
-LOSSY = [
-    {"drop": "/a"}, {"set_default": {"at": "/a", "value": 1}}, {"flatten": "/a"},
-    {"flatten": {"at": "/a", "members": ["b"]}}, {"move": {"from": "/a", "to": "/b/c"}},
-    {"map": {"at": "/a", "values": {"x": 1, "y": 1}}}, {"map": {"at": "/a", "values": {"x": 1}, "otherwise": 2}},
-    {"convert": {"at": "/a", "to": "string"}}, {"convert": {"at": "/a", "from": "string", "to": "integer"}},
-    {"convert": {"at": "/a", "divisor": 60}}, {"convert": {"at": "/a", "factor": 1.5, "divisor": 7}},
-    {"map": {"at": "/a", "values": {"mid": "high"}}}, {"rename": {"from": "/a", "to": "/b", "lossy": True}},
-    {"split": {"at": "/a", "separator": ",", "strip": True}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("step", LOSSY, ids=str)
-def test_a_step_that_loses_something_has_no_inverse(step: dict[str, Any]) -> None:
-    """Two old values that become one cannot be separated again."""
-    migration = steps(step)
-
-    assert not migration.is_reversible
-    with pytest.raises(MigrationError, match="discards values"):
-        migration.revert({})
 
 
 @pytest.mark.parametrize(
@@ -156,12 +115,6 @@ def test_a_step_that_loses_something_has_no_inverse(step: dict[str, Any]) -> Non
         ({"convert": {"at": "/a", "to": "number"}}, {"a": "NaN"}, "/a"),
         ({"convert": {"at": "/a", "to": "number"}}, {"a": "9" * 5000}, "/a"),
         ({"convert": {"at": "/a", "factor": 10}}, {"a": 1e308}, "/a"),
-        ({"join": {"at": "/a", "separator": ","}}, {"a": ["x,y", "z"]}, "/a"),
-        ({"join": {"at": "/a", "separator": ","}}, {"a": [1]}, "/a"),
-        ({"join": {"at": "/a", "separator": ","}}, {"a": [""]}, "/a"),
-        ({"nest": {"from": ["/x"], "to": "/o"}}, {"x": 1, "o": {}}, "/o"),
-        ({"flatten": "/o"}, {"o": {"x": 1}, "x": 2}, "/x"),
-        ({"flatten": {"at": "/o", "members": ["x"]}}, {"o": {"y": 1}}, "/o/y"),
     ],
 )  # fmt: skip
 def test_a_step_that_cannot_be_taken_names_itself_and_the_place(
@@ -187,7 +140,6 @@ def test_the_migration_of_the_contract_document() -> None:
     assert migration.apply({"topics": ["AI"]}) == {"topics": ["AI"]}
     assert migration.covers("1.9.0")
     assert not migration.covers("2.0.0")
-    assert migration.to_dict() == NEWS
 
 
 def test_a_migrated_value_shares_nothing_with_its_input_or_document() -> None:
@@ -211,7 +163,7 @@ BROKEN: dict[str, tuple[Any, list[str]]] = {
     "unknown key": ({"to": "2.0.0", "steps": [], "stpes": []}, ["/stpes"]),
     "no schema": ({"to": "2.0.0", "steps": [], "accepts": "x"}, ["/accepts"]),
     "steps no array": ({"to": "2.0.0", "steps": {}}, ["/steps"]),
-    "lossy output": ({"to": "2.0.0", "output": [{"drop": "/a"}]}, ["/output/0"]),
+    "output": ({"to": "2.0.0", "steps": [], "output": [{"drop": "/a"}]}, ["/output"]),
     "all at once": (
         {
             "to": "x",
@@ -227,15 +179,13 @@ BROKEN: dict[str, tuple[Any, list[str]]] = {
                 {"convert": {"at": "/a", "factor": 0}},
                 {"convert": {"at": "/a"}},
                 {"split": {"at": "/a", "separator": ""}},
-                {"nest": {"from": ["/x/y", "/z"], "to": "/o"}},
+                {"rename": {"from": "/x/y", "to": "/z"}},
                 {"drop": ""},
                 {"drop": "/a/*"},
                 {"move": {"from": "/a/*/x", "to": "/b/*/x"}},
                 {"move": {"from": "/a", "to": "/a/b"}},
                 {"map": {"at": "/a", "values": [[1, 2], [1.0, 3]]}},
-                {"nest": {"from": ["/a", "/a"], "to": "/b"}},
                 {"rename": "/a"},
-                {"flatten": {"at": "/a", "members": [1]}},
                 {"convert": {"at": "/a", "factor": True}},
                 {"wrap": "/a" * 100},
             ],
@@ -244,9 +194,9 @@ BROKEN: dict[str, tuple[Any, list[str]]] = {
             "/to",
             *("/steps/0/wrap/at", "/steps/1/rename", "/steps/2", "/steps/3", "/steps/4/rename", "/steps/4/rename/why"),
             *("/steps/5", "/steps/6/map/values", "/steps/7/convert/to", "/steps/8/convert/factor", "/steps/9/convert"),
-            *("/steps/10/split/separator", "/steps/11/nest", "/steps/12/drop/at", "/steps/13/drop/at"),
-            *("/steps/14/move", "/steps/15/move", "/steps/16/map/values", "/steps/17/nest/from"),
-            *("/steps/18/rename", "/steps/19/flatten/members", "/steps/20/convert/factor", "/steps/21/wrap/at"),
+            *("/steps/10/split/separator", "/steps/11/rename", "/steps/12/drop/at", "/steps/13/drop/at"),
+            *("/steps/14/move", "/steps/15/move", "/steps/16/map/values"),
+            *("/steps/17/rename", "/steps/18/convert/factor", "/steps/19/wrap/at"),
         ],
     ),
 }
@@ -285,7 +235,6 @@ def test_a_host_function_is_a_migration() -> None:
 
     assert migration.apply(old) == {"topics": ["AI"]}
     assert old == {"topics": "AI"}
-    assert not migration.is_reversible
 
 
 @pytest.mark.parametrize("function", [lambda arguments: arguments["missing"], lambda arguments: [1]])
@@ -342,132 +291,6 @@ def test_migrations_that_do_not_lead_on_are_refused(documents: list[dict[str, An
         link(migrations, Version(3, 0, 0))
 
 
-def test_an_output_is_given_back_in_the_old_shape() -> None:
-    """Steps that lose nothing lead an old caller's answer back."""
-    output = [{"rename": {"from": "/articles", "to": "/items"}}, {"set_default": {"at": "/v", "value": 2, "new": True}}]
-    migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [], "output": output})
-
-    assert migration.revert_output({"items": [1], "v": 2}) == {"articles": [1]}
-    assert migration.revert_output("text") == "text"
-
-
-LEVELS = {"low": "minimal", "mid": "standard", "high": "full"}
-UP = {"map": {"at": "/level", "values": {"mid": "high"}}}
-
-
-@pytest.mark.parametrize(
-    ("written", "accepts", "expected"),
-    [
-        ([UP], None, False),
-        ([UP], {"properties": {"level": {"type": "string"}}}, False),
-        ([UP], {"properties": {"level": {"enum": ["low", "mid", "high"]}}}, False),
-        ([UP], {"properties": {"level": {"enum": ["low", "mid"]}}}, True),
-        ([UP], {"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"level": {"const": "mid"}}}}}, True),
-        ([UP], {"properties": {}, "additionalProperties": False}, True),
-        ([UP], {"properties": {}, "additionalProperties": {"enum": ["mid"]}}, True),
-        ([UP], {"properties": {}, "patternProperties": {"l": {}}, "additionalProperties": {"enum": ["mid"]}}, False),
-        ([{"rename": {"from": "/how", "to": "/level"}}, UP], {"properties": {"how": {"enum": ["mid"]}}}, True),
-        ([{"set_default": {"at": "/level", "value": "high"}}, UP], {"properties": {"level": {"enum": ["mid"]}}}, False),
-        ([{"flatten": "/o"}, UP], {"properties": {"level": {"enum": ["mid"]}}}, False),
-        ([{"map": {"at": "/level", "values": LEVELS}}], {"properties": {"level": {"enum": list(LEVELS)}}}, True),
-        ([{"map": {"at": "/level", "values": LEVELS}}], {"properties": {"level": {"type": "string"}}}, False),
-        ([{"map": {"at": "/level", "values": {"on": "off", "off": "on"}}}], None, True),
-        ([{"map": {"at": "/n", "values": [["1", 1]]}}], {"properties": {"n": {"type": "string"}}}, True),
-        ([{"map": {"at": "/a/*", "values": {"x": "y"}}}], {"properties": {"a": {"items": {"enum": ["x"]}}}}, True),
-    ],
-)
-def test_a_table_can_be_undone_only_if_nothing_else_runs_into_its_new_values(
-    written: list[Any], accepts: Any, expected: bool
-) -> None:
-    """An old ``high`` that stays ``high`` would come back as ``mid``: the old schema must exclude it."""
-    document = {"from": "1.x", "to": "2.0.0", "steps": written} | ({"accepts": accepts} if accepts else {})
-
-    assert Migration.from_dict(document).steps[-1].inverse is not None or not expected
-    if not any("set_default" in step or "flatten" in step for step in written):
-        assert Migration.from_dict(document).is_reversible is expected
-
-
-@pytest.mark.parametrize(
-    ("table", "output", "is_usable"),
-    [
-        ({"mid": "high"}, {"properties": {"level": {"enum": ["low", "high"]}}}, False),
-        ({"low": "low", "mid": "high"}, {"properties": {"level": {"enum": ["low", "high"]}}}, True),
-        (LEVELS, {"properties": {"level": {"enum": list(LEVELS.values())}}}, True),
-        (LEVELS, {"properties": {"level": {"type": "string"}}}, False),
-        (LEVELS, None, False),
-        ({"on": "off", "off": "on"}, None, True),
-        ({"mid": "high"}, {"properties": {"level": {"oneOf": [{"const": "high", "title": "High"}]}}}, True),
-        ({"mid": "high"}, {"properties": {"level": {"anyOf": [{"const": "high"}, {"const": "low"}]}}}, False),
-    ],
-)
-def test_an_output_table_is_refused_where_an_old_caller_could_get_a_wrong_value(
-    table: dict[str, str], output: Any, is_usable: bool
-) -> None:
-    """A new ``high`` that may always have been ``high`` must not be answered as ``mid``."""
-    migration = {"from": "1.x", "to": "2.0.0", "steps": [], "output": [{"map": {"at": "/level", "values": table}}]}
-    document: dict[str, Any] = {"version": "2.0.0", "migrations": [migration]}
-    if output is not None:
-        document["output"] = output
-
-    if is_usable:
-        first = next(iter(table))
-        assert Contract.from_dict(document).output_for({"level": table[first]}, "1.0.0") == {"level": first}
-    else:
-        with pytest.raises(InvalidSkillError, match="wrong value"):
-            Contract.from_dict(document)
-
-
-@pytest.mark.parametrize(
-    ("second", "third", "sentence"),
-    [
-        # The contract's output has no /level, and an enum with /tier: of version 2 it says nothing about /level.
-        (
-            [{"map": {"at": "/level", "values": {"mid": "high"}}}],
-            [{"nest": {"from": ["/level"], "to": "/all"}}],
-            "may be",
-        ),
-        ([{"rename": {"from": "/n", "to": "/tier"}}], [{"rename": {"from": "/m", "to": "/tier"}}], "/tier may hold"),
-        ([{"wrap": "/n"}], [{"set_default": {"at": "/n", "value": [], "new": True}}], "/n may hold"),
-        ([{"nest": {"from": ["/n"], "to": "/o"}}], [{"rename": {"from": "/o/m", "to": "/o/n"}}], "/o/n may hold"),
-    ],
-)
-def test_the_output_steps_of_a_chain_are_judged_together(second: list[Any], third: list[Any], sentence: str) -> None:
-    """A value of the version between, or two steps into one place, must not be answered as something else."""
-    document = {
-        "version": "3.0.0",
-        "output": {"properties": {"tier": {"enum": ["high"]}}, "additionalProperties": False},
-        "migrations": [{"to": "2.0.0", "output": second}, {"to": "3.0.0", "output": third}],
-    }
-
-    with pytest.raises(InvalidSkillError, match=f"cannot be undone.*{sentence}"):
-        Contract.from_dict(document)
-
-
-def test_the_output_steps_of_a_chain_are_followed_to_the_contracts_own_output() -> None:
-    """A table of an older release is usable where its closed list is still the contract's, under another name."""
-    table = {"map": {"at": "/level", "values": {"mid": "high"}}}
-    moved = [{"rename": {"from": "/level", "to": "/tier"}}, {"set_default": {"at": "/level", "value": 1, "new": True}}]
-    contract = Contract.from_dict(
-        {
-            "version": "3.0.0",
-            "output": {"properties": {"tier": {"enum": ["high"]}, "level": {"enum": [1]}}},
-            "migrations": [{"to": "2.0.0", "output": [table]}, {"to": "3.0.0", "output": moved}],
-        }
-    )
-
-    assert contract.output_for({"tier": "high", "level": 1}, "1.0.0") == {"level": "mid"}
-    assert contract.output_for({"tier": "high", "level": 1}, "2.0.0") == {"level": "high"}
-
-
-def test_a_step_that_is_said_to_be_lossy_is_not_an_output_step() -> None:
-    """Its author says that it cannot be undone, so no old caller could be answered."""
-    step = {"rename": {"from": "/a", "to": "/b", "lossy": True}}
-
-    assert not steps(step).is_reversible
-    with pytest.raises(InvalidSkillError, match="loses information"):
-        Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [], "output": [step]})
-
-
 # Laws -------------------------------------------------------------------------------------------------------------
 
 NAMES = ["a", "b", "c", "d"]
@@ -479,21 +302,19 @@ objects = st.dictionaries(st.sampled_from(NAMES), values, max_size=4)
 pointers = st.lists(st.sampled_from([*NAMES, "*", "0"]), min_size=1, max_size=3).map(
     lambda tokens: "/" + "/".join(tokens)
 )
-one_pointer = st.sampled_from(["wrap", "unwrap", "drop", "flatten"])
+one_pointer = st.sampled_from(["wrap", "unwrap", "drop"])
 names = st.sampled_from(NAMES).map(lambda name: "/" + name)
 kinds = st.sampled_from(["string", "integer", "number", "boolean"])
 tables = st.lists(st.tuples(scalars, scalars).map(list), min_size=1, max_size=3)
-pairs = st.tuples(names, names).map(list)
 documents = (
     st.tuples(one_pointer, pointers)
     | st.tuples(st.sampled_from(["rename", "move"]), st.fixed_dictionaries({"from": pointers, "to": pointers}))
-    | st.tuples(st.just("set_default"), st.fixed_dictionaries({"at": pointers, "value": scalars, "new": st.booleans()}))
+    | st.tuples(st.just("set_default"), st.fixed_dictionaries({"at": pointers, "value": scalars}))
     | st.tuples(st.just("map"), st.fixed_dictionaries({"at": pointers, "values": tables}))
     | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "to": kinds}))
     | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "factor": st.integers(1, 60)}))
-    | st.tuples(st.sampled_from(["split", "join"]), st.fixed_dictionaries({"at": pointers, "separator": st.just(",")}))
+    | st.tuples(st.just("split"), st.fixed_dictionaries({"at": pointers, "separator": st.just(",")}))
     | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "offset": st.integers(-9, 9)}))
-    | st.tuples(st.just("nest"), st.fixed_dictionaries({"from": pairs, "to": names}))
 ).map(lambda step: dict([step]))
 
 
@@ -555,39 +376,28 @@ OLD = st.fixed_dictionaries(
         "options": st.fixed_dictionaries({}, optional={"lang": st.sampled_from(["en", "de"])}),
     },
 )
-REVERSIBLE = [
+REPEATABLE = [
     {"rename": {"from": "/name", "to": "/title"}},
     {"wrap": "/title"},
     {"convert": {"at": "/count", "from": "integer", "to": "string"}},
     {"map": {"at": "/level", "values": {"low": 1, "high": 2}}},
     {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}},
     {"convert": {"at": "/verbose", "from": "boolean", "to": "integer"}},
-    {"split": {"at": "/tags", "separator": ",", "strip": False}},
+    {"split": {"at": "/tags", "separator": ","}},
     {"rename": {"from": "/rows/*/id", "to": "/rows/*/key"}},
-    {"nest": {"from": ["/count", "/level"], "to": "/limits"}},
+    {"move": {"from": "/count", "to": "/limits/count"}},
     {"convert": {"at": "/days", "factor": 24}},
     {"rename": {"from": "/days", "to": "/hours"}},
     {"move": {"from": "/options/lang", "to": "/lang"}},
-    {"set_default": {"at": "/format", "value": "brief", "new": True}},
+    {"set_default": {"at": "/format", "value": "brief"}},
 ]
-
-
-@given(OLD)
-def test_up_then_down_is_the_identity_where_no_step_loses(value: dict[str, Any]) -> None:
-    """What a reversible migration did is undone exactly, for every value of the old shape."""
-    accepts = {"properties": {"level": {"enum": ["low", "high"]}}}
-    document = {"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": REVERSIBLE}
-    migration = Migration.from_dict(document)
-
-    assert migration.is_reversible
-    assert migration.revert(migration.apply(value)) == value
 
 
 @given(OLD)
 def test_what_is_in_the_new_shape_already_is_untouched(value: dict[str, Any]) -> None:
     """A migration applied to its own result changes nothing, except units: 7 days and 7 hours look the same."""
     repeated = [{"convert": {"at": "/days", "factor": 24}}, {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}}]
-    migration = steps(*[step for step in REVERSIBLE if step not in repeated])
+    migration = steps(*[step for step in REPEATABLE if step not in repeated])
     new = migration.apply(value)
 
     assert migration.apply(new) == new

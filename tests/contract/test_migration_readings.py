@@ -70,23 +70,3 @@ def test_of_two_old_versions_that_fit_the_newer_counts() -> None:
     assert contract.accept({"t": 3}).arguments == {"s": 3}
     assert contract.accept({"t": 3}, version="1.0.0").arguments == {"s": 72}
     assert contract.accept({"t": 3, "u": 1}).arguments == {"s": 3, "u": 1}
-
-
-def test_an_unwrapped_array_is_wrapped_again() -> None:
-    """A plain wrap leaves an array alone, so [[1, 2]] would come back as [1, 2]."""
-    migration = steps({"unwrap": "/rows"})
-
-    assert migration.apply({"rows": [[1, 2]]}) == {"rows": [1, 2]}
-    assert migration.revert({"rows": [1, 2]}) == {"rows": [[1, 2]]}
-
-
-def test_an_output_that_is_an_array_is_answered_in_the_old_shape() -> None:
-    """The places of its steps lead through the array."""
-    output = [{"rename": {"from": "/*/n", "to": "/*/count"}}]
-    contract = Contract.from_dict(
-        {"version": "2.0.0", "migrations": [{"from": "1.x", "to": "2.0.0", "output": output}]}
-    )
-
-    assert contract.output_for([{"count": 1}, {"count": 2}], "1.0.0") == [{"n": 1}, {"n": 2}]
-    assert contract.output_for([{"count": 1}], "2.0.0") == [{"count": 1}]
-    assert contract.output_for("text", "1.0.0") == "text"

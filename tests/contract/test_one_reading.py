@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.envelopes import split_calls
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
     DATE,
@@ -15,7 +14,6 @@ from tests.contract.malformed import (
     NUMBER,
     REFUSED,
     TEXT,
-    array,
     assert_outcome,
     closed,
     either,
@@ -62,17 +60,6 @@ def test_blanks_are_kept_where_the_text_may_be_any() -> None:
     assert_outcome(closed(v=either(DATE, TEXT)), {"v": " 2026-01-31 "}, {"v": " 2026-01-31 "})
 
 
-def test_equal_items_are_shown_as_they_were_sent() -> None:
-    """Once they are numbers they are equal; the model wrote two that differ."""
-    contract = Contract.from_dict({"input": closed(n=array(INTEGER, uniqueItems=True))})
-
-    with pytest.raises(SkillInputError) as caught:
-        contract.accept({"n": ["5", 5]})
-
-    [error] = caught.value.to_errors()
-    assert (error.message, error.suggested_action) == ('/n: ["5", 5] has an item twice', "Send each item once")
-
-
 @pytest.mark.parametrize(("sent", "action"), [("UTC 5", "Send one of them"), ("UTC-6", 'Did you mean "UTC-5"?')])
 def test_a_sign_is_not_suggested(sent: str, action: str) -> None:
     """UTC 5 may be five hours behind UTC or ahead of it."""
@@ -82,12 +69,3 @@ def test_a_sign_is_not_suggested(sent: str, action: str) -> None:
         contract.accept({"zone": sent})
 
     assert caught.value.to_errors()[0].suggested_action == action
-
-
-@pytest.mark.parametrize("text", ['{"a": 1e99999999999999999999}', '{"key": hunter2}', '{"a": 1} x {"b": 2}'])
-def test_taking_calls_apart_raises_the_librarys_own_error_alone(text: str) -> None:
-    """The context of an exception is printed with it, and the parser's own error quotes the text."""
-    with pytest.raises(SkillInputError) as caught:
-        split_calls(text)
-
-    assert caught.value.__context__ is None

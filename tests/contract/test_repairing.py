@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from skillruntime.contract.contract import Contract
 from skillruntime.contract.repairing import Repairer, repair
 from skillruntime.errors import InvalidSkillError, SkillInputError, SkillNotFoundError, TruncatedInputError
 
@@ -56,6 +57,14 @@ def test_a_model_is_a_schema() -> None:
     model = pydantic.create_model("Search", query=(str, ...), limit=(int, 3))
 
     assert repair('{"query": "a"}', model).arguments == {"query": "a", "limit": 3}
+
+
+def test_a_contract_of_a_schema_repairs_alike() -> None:
+    """`repair` is that contract, kept from call to call."""
+    contract = Contract.from_schema(SCHEMA, name="search")
+
+    assert contract.name == "search"
+    assert contract.accept({"query": "a", "limit": "5"}) == repair({"query": "a", "limit": "5"}, SCHEMA)
 
 
 def test_a_schema_that_was_changed_is_read_again() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.envelopes import split_calls
-from skillruntime.errors import SkillInputError, TruncatedInputError
+from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
     BOOLEAN,
     CUT_OFF,
@@ -77,7 +76,7 @@ TEXTS: list[tuple[str, Any]] = [
     ('{"city": "Paris"}[city]', REFUSED),
     ('The {city} is {"city": "Paris"}', REFUSED),
     ('{"city": "Paris"} or {"city": "Rome"}', REFUSED),
-    ('{"city": "Paris"}{"city": "Paris"}', REFUSED),
+    ('{"city": "Paris"}{"city": "Paris"}', {"city": "Paris"}),
     ('{}{"city": "Paris"}', REFUSED),
     ('{"city": "Paris"}\n{"days": 5}', REFUSED),
     ('{"city": "Paris"}, "days": 5}', REFUSED),
@@ -275,19 +274,14 @@ def test_otherwise_a_text_without_its_last_brace_was_cut_off(raw: str, reason: s
     assert_outcome(CALL, raw, CUT_OFF, finish_reason=reason)
 
 
-def test_several_calls_in_one_text_are_taken_apart_by_the_host() -> None:
-    """`Contract.accept` refuses them and says why; `split_calls` returns each."""
+def test_several_calls_in_one_text_are_refused() -> None:
+    """One of them would be lost."""
     text = '<tool_call>\n{"city": "Paris"}\n</tool_call>\n<tool_call>\n{"city": "Rome",}\n</tool_call>'
 
     with pytest.raises(SkillInputError) as caught:
         Contract.from_dict({"input": CALL}).accept(text)
 
     assert caught.value.to_errors()[0].suggested_action == "Send one call at a time, each as exactly one JSON object"
-    assert split_calls(text) == [{"city": "Paris"}, {"city": "Rome"}]
-    with pytest.raises(TruncatedInputError):
-        split_calls(text[:70])
-    with pytest.raises(SkillInputError, match="between two objects"):
-        split_calls('{"city": "Paris"} or rather {"city": "Rome"}')
 
 
 @pytest.mark.parametrize(("raw", "expected"), TEXTS, ids=lambda each: str(each)[:50])
@@ -320,8 +314,7 @@ POLICIES: list[tuple[Any, Any, Any]] = [
     ("strict", '{"city": "Par', CUT_OFF),
     ("strict", PARIS, PARIS),
     ("lenient", {**PARIS, "mood": "good"}, PARIS),
-    ("lenient", {**PARIS, "detail": "on"}, {**PARIS, "detail": True}),
-    ("lenient", {**PARIS, "detail": "n/a"}, PARIS),
+    ("lenient", {**PARIS, "detail": "on"}, REFUSED),
     ("lenient", {**PARIS, "details": True}, REFUSED),
     ("lenient", {"city": "Paris", "days": "5.7"}, REFUSED),
     ("lenient", {"mood": "good"}, REFUSED),

@@ -79,7 +79,6 @@ def test_names_are_folded_further_than_values() -> None:
         ("day -1", "day-1", False),
         ("UTC-5", "UTC5", False),
         ("x²", "x2", False),
-        ("ｘ２", "x2", True),
         ("3 days", "3days", True),
         ("gpt  4", "gpt4", True),
         ("e-mail", "email", True),

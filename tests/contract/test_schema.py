@@ -205,9 +205,9 @@ def nested(levels: int) -> dict[str, Any]:
         ({"properties": {f"p{i}": {} for i in range(60_000)}}, "larger than"),
         ({"type": "strng"}, "strng"),
         ({"$schema": "http://127.0.0.1/mine"}, r"\$schema is"),
-        ({"minimum": float("nan")}, "not a JSON number"),
+        ({"minimum": float("nan")}, "which JSON cannot express"),
         ({"const": {1: 2}}, "not a string"),
-        ({"const": {1, 2}}, "not a JSON value"),
+        ({"const": {1, 2}}, "a set at /const"),
         ([], "is list"),
         ({"$ref": "#/$defs/none"}, "none"),
     ],
@@ -446,7 +446,7 @@ def test_draft_4_is_read_as_it_was_meant() -> None:
 
     assert schema.is_valid({"n": 0.5, "i": 1, "r": 1})
     assert [schema.is_valid(value) for value in ({"n": 0}, {"i": 1.0}, {"r": 0})] == [False, False, False]
-    assert found(schema, {"n": 0}) == [("exclusiveMinimum", "/n", 0, ())]
+    assert found(schema, {"n": 0}) == [("schema", "/n", None, ())]
     assert schema.fits(0.5, ("properties", "n"))
     assert not schema.fits(0, ("properties", "n"))
 

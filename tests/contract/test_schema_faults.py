@@ -12,17 +12,12 @@ from skillruntime.errors import InvalidSkillError
 FAULTS: list[tuple[dict[str, Any], str]] = [
     (
         {"city": {"type": "strin"}},
-        "'strin' is not a type; use one of array, boolean, integer, null, number, object, string - "
+        '"strin" is not a type; use one of array, boolean, integer, null, number, object, string - '
         "at /properties/city/type",
     ),
-    (
-        {"city": {"type": ["string", "strin"]}},
-        "names something that is not a type; use one of array, boolean, "
-        "integer, null, number, object, string - at /properties/city/type",
-    ),
-    ({"city": {"required": {"a": "x" * 900}}}, "… is not an array - at /properties/city/required"),
-    ({"city": {"minimum": "5"}}, '"5" is not a number - at /properties/city/minimum'),
-    ({"city": "string"}, '\'string\' is not a schema; write {"type": "string"} - at /properties/city'),
+    ({"city": {"required": {"a": "x" * 900}}}, "beside 'properties' - at /properties/city/required"),
+    ({"city": {"minimum": "5"}}, "\"5\" is not a valid 'minimum' - at /properties/city/minimum"),
+    ({"city": "string"}, '"string" is not a schema - at /properties/city'),
 ]
 
 

@@ -85,7 +85,7 @@ def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, dept
             results += [option.then(each) for each in found]
     if results and isinstance(value, dict) and len(value) == 1:
         results += _inside(state, value, location, path, depth)
-    return state.decided(results, path)
+    return state.decided(results)
 
 
 def _inside(state: Coercion, value: dict[str, Any], location: Path, path: Path, depth: int) -> list[Repaired]:
@@ -104,10 +104,9 @@ def _inside(state: Coercion, value: dict[str, Any], location: Path, path: Path, 
 def _members(
     state: Coercion, value: Any, violations: list[Violation], location: Path, path: Path, depth: int
 ) -> list[Repaired]:
-    """Return *value* with what can be repaired inside it: one result, or several if a member is ambiguous.
+    """Return *value* with what can be repaired inside it; nothing if a member cannot be, or in several ways.
 
-    The repairs that are certain come first, then ambiguous members, and defaults at the very end: a key that is
-    renamed or left out may make a default needless.
+    Defaults come at the very end: a key that is renamed or left out may make one needless.
     """
     # A copy, made where something changes: the caller's value is never touched.
     edit = Edit(value)
@@ -118,7 +117,6 @@ def _members(
             state.doubts += 1
             return []
         repairs += _repaired_keys(state, edit, here, location, path)
-    ambiguous: list[tuple[Path, list[Repaired]]] = []
     is_impossible = False
     for (where, refuser), same in _refusals(state, value, violations, location).items():
         if _is_misspelt(state, value, where, path):
@@ -129,26 +127,17 @@ def _members(
         if len(found) == 1:
             _put(edit, where, found[0])
             repairs += found[0].repairs
-        elif found:
-            ambiguous.append((where, found))
-        else:
+        else:  # nothing, or several: which of them is meant is unknown
             is_impossible = True
+            state.doubts += bool(found)
     if is_impossible:
         if repairs and not path:
             state.best = Repaired(edit.value)
         return []
     # After all other repairs: a renamed key may be the one that is missing.
-    if not repairs and not ambiguous and isinstance(value, dict):
+    if not repairs and isinstance(value, dict):
         repairs += _filled_defaults(state, edit, here, location, path)
-    if repairs or not ambiguous:
-        return [Repaired(edit.value, tuple(repairs))] if repairs else []
-    where, found = ambiguous[0]
-    options = []
-    for option in found:
-        edit = Edit(value)
-        _put(edit, where, option)
-        options.append(Repaired(edit.value, option.repairs))
-    return options
+    return [Repaired(edit.value, tuple(repairs))] if repairs else []
 
 
 def _is_typed_value(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
@@ -191,7 +180,7 @@ def _member(
         results = whole(state, part, same, location, inside, depth + 1)  # its violations are known already
     else:
         results = state.coerce(part, location, inside, depth + 1)
-    if results or not is_nothing(part, more_words=state.policy.more_words):
+    if results or not is_nothing(part):
         return results
     is_said = may_be_said(state.references, part, [location]) or _is_opposite(state, part, inside)
     is_optional = any(inside[-1] in properties_of(schema) for schema in subschemas(state.references, inside[:-1]))
@@ -296,7 +285,6 @@ def _may_mean(state: Coercion, name: str, declared: Mapping[str, Any], present: 
     if name in declared:
         return False
     absent = [each for each in declared if each not in present]
-    # A full comparison of two names takes as long as four validator calls, one of their letters half of one.
     state.spend(len(absent) // 2)
     return fold_name(name) in map(fold_name, declared) or any(close_names([name], absent))
 
@@ -312,10 +300,10 @@ def _filled_defaults(
     if not absent or any(is_wrapper(value, name, declared) for name in value):
         return  # what is wrapped may hold what is absent
     others = [key for key in value if key not in declared]
+    state.spend((len(absent) + len(state.reserved)) * len(others) // 2)
     # `days` of version 1 must not be answered with the default of `hours` in version 2.
     if not path and (not state.reserved.isdisjoint(others) or any(close_names(others, state.reserved))):
         return
-    state.spend(len(absent) * (1 + len(others)))
     places = property_locations(state.references, locations, choices=False)
     elsewhere = {name for _, name in close_names(others, absent)} | _names_held(value, others)
     for name in absent:

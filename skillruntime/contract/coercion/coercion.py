@@ -25,22 +25,20 @@ from skillruntime.contract.coercion.state import (
     without_decimals,
 )
 from skillruntime.contract.coercion.subschemas import is_hidden, judging, secret_texts, without_secrets, without_texts
-from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
+from skillruntime.contract.explanation import OVER_BUDGET
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
-from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
+from skillruntime.contract.pointer import Path, format_pointer, parse_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
-# Above it, even one question about each part takes longer than a caller should wait for a refusal.
+# A larger value is repaired within the budget of one of so many parts.
 MAX_PARTS = 20_000
 # What the explanation of a refusal may ask; it has bounds of its own.
 REPORTING_WORK = 1_000_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
-# Of a value with more levels than are repaired; each question about it takes half a millisecond.
-MAX_LEVELS_REPORTED = 25
 # Beyond it a float does not hold every integer, so that the one that was meant is not known.
 MAX_EXACT = 2**53
 _UNIONS = (("anyOf",), ("oneOf",))
@@ -66,8 +64,7 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     """Return *value* repaired so that *schema* accepts it.
 
     *value* is a JSON value and is never changed. Where it cannot be repaired whole, the result is *value* as it came,
-    with all that is wrong with it. A value of more than 20,000 parts is not repaired, and one violation is reported;
-    one of more than 100 levels is not repaired either.
+    with all that is wrong with it. One of more than 100 levels is not repaired.
     *reserved* are names of parameters that an unknown key is never left out for.
 
     >>> coerce({"n": "5"}, Schema({"properties": {"n": {"type": "integer"}}})).value
@@ -78,16 +75,14 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     if schema.is_valid(value):
         return Coerced(value)
     parts, levels = _measure(value)
-    if parts > MAX_PARTS:
-        return Coerced(value, (), (_TOO_MUCH, *schema.violations(value, most=1)))
     if levels > MAX_REPAIRED_LEVELS:
-        return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED, levels=MAX_LEVELS_REPORTED)))
+        return Coerced(value, (), (Violation("nested", (), (), {}, value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     # A process may never receive a malformed call, so the steps are imported when there is one.
     from skillruntime.contract.coercion.coercer import begin
 
-    state = begin(schema, policy, parts, reserved)
+    state = begin(schema, policy, min(parts, MAX_PARTS), reserved)
     try:
         results = state.coerce(value, (), ())
     except OverBudgetError:
@@ -98,9 +93,9 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
 
 
 def _measure(value: Any) -> tuple[int, int]:
-    """Return the number of members and items in *value*, and of its levels; counting stops above MAX_PARTS."""
+    """Return the number of members and items in *value*, and of its levels."""
     level, parts, levels = [value], 0, 0
-    while level and parts <= MAX_PARTS:
+    while level:
         below: list[Any] = []
         for part in level:
             if isinstance(part, (dict, list)):  # `dict | list` would be made again for each part
@@ -140,21 +135,14 @@ def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     if best is not None:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value, most=MAX_REPORTED)
-        reported = [_as_sent(each, value, sent) for each in rest]
-    return tuple(
-        _unclear(each, value, state) for violation in reported or original for each in _nearly(violation, state)
-    )
+        reported = [_as_sent(each, sent) for each in rest]
+    return tuple(each for violation in reported or original for each in _nearly(violation, state))
 
 
-def _as_sent(violation: Violation, value: Any, sent: dict[Path, Violation]) -> Violation:
-    """Return *violation* of the repaired value as one of *value*: of what was left out, or of equal items."""
+def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
+    """Return *violation* of the repaired value as one of what was sent: what was left out is not missing."""
     if violation.keyword == "required":
         return sent.get((*violation.path, violation.names[0]), violation)
-    if violation.keyword == "uniqueItems":  # `["5", 5]`, whose items are equal once they are numbers
-        try:
-            return replace(violation, value=value_at(value, violation.path))
-        except LookupError:  # under a key that was renamed
-            return violation
     return violation
 
 
@@ -171,27 +159,6 @@ def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
     return [violation]
 
 
-def _unclear(violation: Violation, value: Any, state: Coercion) -> Violation:
-    """Return *violation*, or that its value, or the array around it, could mean several things."""
-    # A limit or a format is wrong by itself, whatever else the value could mean.
-    if violation.keyword not in ("type", "enum", "anyOf", "oneOf", "minItems", "maxItems"):
-        return violation
-    path: Path = violation.path
-    while path not in state.unclear:
-        if not path or not isinstance(path[-1], int):
-            return violation
-        path = path[:-1]
-    options = [without_decimals(option) for option in state.unclear[path]]
-    try:
-        sent = violation.value if path == violation.path else value_at(value, path)
-    except LookupError:
-        return violation
-    schema = violation.schema if isinstance(violation.schema, dict) else {}
-    return replace(
-        violation, path=path, value=sent, keyword=AMBIGUOUS, schema={**schema, AMBIGUOUS: options}, list_branches=None
-    )
-
-
 def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], tuple[Repair, ...]]:
     """Return *arguments*, which fit *schema*, with whole-number floats as integers, and a record of each.
 
@@ -203,8 +170,7 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
     {'n': 5, 'x': 5.0}
     """
-    names = arguments if schema.integer_members is None else schema.integer_members
-    if not names or not _holds_whole_float([arguments.get(name) for name in names]):
+    if not schema.may_hold_integers:
         return arguments, ()
     found: list[tuple[Path, float]] = []
     pending: list[tuple[Path, Any]] = [((), arguments)]
@@ -217,6 +183,8 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
                     found.append(((*path, token), member))
             elif kind is dict or kind is list:
                 pending.append(((*path, token), member))
+    if not found:
+        return arguments, ()
     edit = Edit(arguments)
     repairs: list[Repair] = []
     for path, number in found:
@@ -224,20 +192,6 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
             edit.put(path, int(number))
             repairs.append(Repair(format_pointer(path), "whole-number", number, int(number)))
     return edit.value, tuple(repairs)
-
-
-def _holds_whole_float(values: list[Any]) -> bool:
-    """Whether there is one in *values*, those that may hold an integer: every valid call pays for this alone."""
-    for value in values:  # which grows by what is inside; not by recursion, for what fits may be nested deeply
-        kind = type(value)
-        if kind is float:
-            if value.is_integer():
-                return True
-        elif kind is dict:
-            values += value.values()
-        elif kind is list:
-            values += value
-    return False
 
 
 def _asks_for_integer(references: References, path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator
@@ -10,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from skillruntime.contract.arguments import parse_container
-from skillruntime.contract.coercion.scalars import narrow, unmarked, unquoted
+from skillruntime.contract.coercion.scalars import unmarked, unquoted
 
 __all__ = [
     "TYPES",
@@ -26,11 +25,8 @@ __all__ = [
 ]
 
 MAX_LETTERS = 40
-# As difflib's ratio: `limt` to `limit` is 0.89, `note` to `limit` 0.22; at 0.6 `count` would be close to `amount`.
+# The part of the letters that two names share: `limt` and `limit` 0.89, `note` and `limit` 0.22.
 MISSPELT = 0.75
-# A full comparison takes 25 to 50 µs, one of letters 2 µs: together they stay below 50 ms.
-MAX_FULL = 200
-MAX_PAIRS = 20_000
 _CALL = frozenset(
     {
         *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
@@ -40,11 +36,8 @@ _CALL = frozenset(
 _SCHEMA = frozenset({"properties", "property", "parameters"})
 # The names that wrap all arguments, folded: of a call, of a schema, of a message.
 _WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
-# The keys under which providers and frameworks write the name of the tool beside its arguments.
-_NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
 # The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
-_IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
 TYPES = (
     *("string", "integer", "number", "boolean", "array", "object", "null"),
     *("str", "int", "float", "bool", "list", "dict"),
@@ -56,7 +49,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 @lru_cache(maxsize=16_384)
 def fold_name(text: str) -> str:
-    """Return *text* without what models get wrong in names: case, separators, full width, marks around a key.
+    """Return *text* without what models get wrong in names: case, separators, marks around a key.
 
     The marks are one pair of quotes, one colon at the end, and characters without width; a sign is part of a name.
 
@@ -66,7 +59,7 @@ def fold_name(text: str) -> str:
     (False, False)
     """
     text = unmarked(text).removesuffix(":")
-    text = narrow((unquoted(text) or text).strip("_ \t\r\n"))
+    text = (unquoted(text) or text).strip("_ \t\r\n")
     return _BETWEEN_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
 
 
@@ -103,36 +96,15 @@ def is_close(name: str, other: str) -> bool:
     one, two = fold_name(name), fold_name(other)
     if one == two or _singular(one) == _singular(two) or f" {_words(other)} " in f" {_words(name)} ":
         return True
-    # The ratio is twice the common letters over all letters, so few common letters rule it out, at little cost.
+    # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing their order takes.
     short, long = name[:MAX_LETTERS].casefold(), other[:MAX_LETTERS].casefold()
-    least = MISSPELT * (len(short) + len(long))
-    if 2 * min(len(short), len(long)) < least or 2 * (_letters(short) & _letters(long)).total() < least:
-        return False
-    return difflib.SequenceMatcher(None, short, long).ratio() >= MISSPELT
+    shared = (_letters(short) & _letters(long)).total()
+    return 2 * shared >= MISSPELT * (len(short) + len(long))
 
 
 def close_names(keys: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each of *keys* with each of *names* that it may be a misspelling of.
-
-    After ``MAX_FULL`` keys and names of nearly equal length, or ``MAX_PAIRS`` in all, each that is not compared
-    counts as close: it may be meant.
-    """
-    full, pairs = MAX_FULL, MAX_PAIRS
-    for key in keys:
-        words, letters = _words(key), _letters(key[:MAX_LETTERS].casefold())
-        for name in names:
-            pairs -= 1
-            if pairs < 0:
-                yield key, name
-                continue
-            total = min(len(key), MAX_LETTERS) + min(len(name), MAX_LETTERS)
-            shared = (letters & _letters(name[:MAX_LETTERS].casefold())).total()
-            # Separators, case and a plural's ending make names that are alike differ in a few letters more.
-            if 2 * (shared + 3) < MISSPELT * total and f" {_words(name)} " not in f" {words} ":
-                continue
-            full -= 1
-            if full < 0 or is_close(key, name):
-                yield key, name
+    """Yield each of *keys* with each of *names* that it may be a misspelling of."""
+    return ((key, name) for key in keys for name in names if is_close(key, name))
 
 
 @lru_cache(maxsize=16_384)
@@ -164,11 +136,11 @@ def is_blank(name: str) -> bool:
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:
-    """Whether all that *value* says is under *name*, beside nothing but what names the call or the schema.
+    """Whether all that *value* says is under *name*, beside nothing but the form of a schema.
 
     A key that is declared says something, unless what is wrapped has one of that name itself.
 
-    >>> is_wrapper({"name": "get_weather", "arguments": {"city": "Paris"}}, "arguments", {"city"})
+    >>> is_wrapper({"type": "object", "properties": {"city": "Paris"}}, "properties", {"city"})
     True
     >>> is_wrapper({"name": "Bob", "arguments": {"age": 5}}, "arguments", {"name", "age"})
     False
@@ -181,19 +153,12 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
         return False
     inside = wrapped(value[name])
     held = inside if isinstance(inside, dict) else {}
-    said = held.keys() | _wrapped_keys(held)
-    if any(key in declared and key not in said for key in value):
+    if any(key in declared and key not in held for key in value):
         return False
     # `argument` where `arguments` is declared is that key, misspelt.
-    if any(_singular(fold_name(each)) == _singular(folded) and each not in said for each in declared):
+    if any(_singular(fold_name(each)) == _singular(folded) and each not in held for each in declared):
         return False
     return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
-
-
-def _wrapped_keys(value: dict[str, Any]) -> set[str]:
-    """Return the keys of what a call inside *value* has for arguments: ``{"name": ..., "arguments": {...}}``."""
-    calls = [wrapped(inside) for name, inside in value.items() if is_call_wrapper(name)]
-    return {key for arguments in calls if isinstance(arguments, dict) for key in arguments}
 
 
 def wrapped(inside: Any) -> Any:
@@ -218,9 +183,7 @@ def _plain(name: str) -> str:
 
 
 def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
-    """Whether the member *key* of a wrapper object says nothing but the name of the call, or the form of a schema."""
-    if key in _NAMES:
-        return wrapper in _CALL and isinstance(beside, str) and _IDENTIFIER.fullmatch(beside) is not None
+    """Whether the member *key* of a wrapper object says nothing but the form of a call or schema."""
     match key:
         case "type":
             return isinstance(beside, str) and beside in _KINDS

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from skillruntime.contract.plain_json import MAX_BITS
+from skillruntime.contract.plain_json import MAX_BITS, type_name
 
 __all__ = [
     "Options",
-    "booleans",
     "converted",
     "fold_value",
     "is_nothing",
     "is_same",
+    "letters",
     "listed",
-    "narrow",
+    "may_be_nothing",
     "number_in",
     "number_text",
     "pieces",
@@ -33,18 +32,14 @@ MAX_DIGITS = 400
 
 # What models write where they have nothing to say; Python's and JSON's words, in any case.
 _NOTHING = frozenset({"", "null", "none"})
-# Words that are also data (`n/a` in a form, `nil` in Lisp): only where the caller asks for more.
+# Words that are also data (`n/a` in a form, `nil` in Lisp).
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
-# YAML 1.1 has more words for true and false, but `on` and `y` are also values; see `_MORE_WORDS`.
+# YAML 1.1 has more words for true and false, but `on` and `y` are also values.
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_MORE_WORDS = {"on": True, "y": True, "t": True, "off": False, "n": False, "f": False}
 # What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic.
 _LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 # Characters without width, which models copy from web pages.
 _INVISIBLE = "\u200b\u2060\ufeff"
-# The minus sign, the signs of full width, and the Arabic separators of decimals and thousands.
-# Unicode gives no decimal value to these signs, as it does to digits, so they are listed.
-_SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", strict=True))
 # JSON has no plus sign before a number (RFC 8259, section 6); models write one in strings all the same.
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 # Groups of three after a first group that is not zero: `0,123` and `12,34` may mark decimals with the comma.
@@ -54,8 +49,6 @@ _POINT_GROUP = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _DECIMAL = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
 # Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
-# Thousands as they are written in the West (1,234,567) and in India (12,34,567).
-_GROUPED = re.compile(r"-?[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}")
 # `007`: an identifier, a ZIP code or an octal number; as a number it would lose its zeros.
 _CODE = re.compile(r"[+-]?0[0-9].+")
 # One pair of quotes: models write an enum's value in them (mozilla/bugbug#6140, ggml-org/llama.cpp#22240).
@@ -69,25 +62,22 @@ _BETWEEN_WORDS = re.compile(
 )
 
 
-def is_nothing(value: Any, *, more_words: bool = False) -> bool:
+def is_nothing(value: Any) -> bool:
     """Whether *value* is null, or a string that models write for it.
 
     >>> is_nothing("None"), is_nothing("none of these")
     (True, False)
     """
-    if isinstance(value, str):
-        word = value.strip().casefold()
-        return word in _NOTHING or (more_words and word in _MORE_NOTHING)
-    return value is None
+    return value.strip().casefold() in _NOTHING if isinstance(value, str) else value is None
 
 
-def booleans(*, more_words: bool = False) -> dict[str, bool]:
-    """Return the words that mean true or false, in small letters."""
-    return _WORDS | _MORE_WORDS if more_words else _WORDS
+def may_be_nothing(value: Any) -> bool:
+    """Whether *value* is null, or a string that models or people write for it: too little to be an item."""
+    return is_nothing(value) or (isinstance(value, str) and value.strip().casefold() in _MORE_NOTHING)
 
 
-def converted(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the scalar *value* as the type *wanted*, if it can be, with the rule; *more_words* as in `Policy`.
+def converted(wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the scalar *value* as the type *wanted*, if it can be, with the rule.
 
     >>> list(converted("integer", "1,234")), list(converted("boolean", "maybe"))
     ([('thousands', 1234)], [])
@@ -99,16 +89,15 @@ def converted(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[
                 yield "thousands" if "," in value else "number-text", number
         case "boolean", str():
             word = value.strip().casefold()
-            words = booleans(more_words=more_words)
-            if word in words:
-                yield "boolean-text", words[word]
+            if word in _WORDS:
+                yield "boolean-text", _WORDS[word]
         # True is left out: "True", "true" and "yes" are different texts, and none was written.
         case "string", int() | float() | Decimal() if not isinstance(value, bool):
             text = number_text(value)
             if text is not None:
                 yield "number-for-text", text
         # Only where null is a type of its own: an optional property is left out instead, by another rule.
-        case "null", str() if is_nothing(value, more_words=more_words):
+        case "null", str() if is_nothing(value):
             yield "null-text", None
 
 
@@ -125,8 +114,7 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     >>> number_in("48,856", whole=False), number_in("1e-400", whole=False)
     (None, None)
     """
-    # Arabic, Devanagari and full-width digits mean what ASCII digits mean; models copy them from the user's text.
-    text = _in_ascii(unmarked(text))
+    text = unmarked(text)
     if _THOUSANDS.fullmatch(text):
         if not whole and "." not in text and text.count(",") == 1:
             return None  # "48,856" is 48.856 where a comma marks the decimals; an integer has none
@@ -148,21 +136,6 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     # Only a number that a float holds as it is written: 1e-400 would become 0, 9007199254740993.5 lose its half.
     number = float(text)
     return number if math.isfinite(number) and Decimal(repr(number)) == exact else None
-
-
-def _in_ascii(text: str) -> str:
-    """Return *text* with the digits and signs of other scripts as ASCII writes them; digits of two scripts stay.
-
-    >>> _in_ascii("\uff11\uff12"), _in_ascii("1\u0662")
-    ('12', '1\u0662')
-    """
-    if text.isascii():
-        return text
-    digits = {each: unicodedata.decimal(each) for each in text if each.isdecimal()}
-    # Digits of two scripts side by side are a copying error of another kind: which one is wrong is unknown.
-    if len({ord(each) - digit for each, digit in digits.items()}) > 1:
-        return text
-    return "".join(str(digits[each]) if each in digits else _SIGNS.get(each, each) for each in text)
 
 
 def number_text(value: int | float | Decimal) -> str | None:
@@ -214,8 +187,8 @@ def pieces(text: str) -> list[str]:
 def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
     """Return the items that *text* lists with commas, where the subschemas *items* leave one reading.
 
-    Either each piece is a member of their ``enum``, and the whole is not; or there are three or more plain numbers,
-    which are not one number with thousands separators. Reported for MCP tools (teng-lin/notebooklm-py#1680).
+    Either each piece is a member of their ``enum``, and the whole is not; or there are three or more numbers whose
+    commas mark neither thousands nor decimals. Reported for MCP tools (teng-lin/notebooklm-py#1680).
 
     >>> listed("red, green", [{"enum": ["red", "green", "blue"]}]), listed("1, 2, 3", [{"type": "integer"}])
     (['red', 'green'], [1, 2, 3])
@@ -225,67 +198,31 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
     parts = [piece.strip() for piece in text.split(",")]
     if len(parts) < 2 or number_in(text, whole=True) is not None:
         return None
+    # "1,234,567" is one number, and "1,5,2,5" may be 1.5 and 2.5 where a comma marks decimals.
+    is_spaced = ", ".join(parts) == text.strip()
+    is_clear = {"number": is_spaced, "integer": is_spaced or len(parts[-1]) != 3}
     found: list[list[Any]] = []
     for schema in items:
-        is_whole = schema.get("type") == "integer"
+        wanted = schema.get("type")
         if isinstance(schema.get("enum"), list):
-            members = _members_named(parts, text, schema["enum"])
-        elif (is_whole or schema.get("type") == "number") and _lists_numbers(text, whole=is_whole):
-            members = [number_in(part, whole=is_whole) for part in parts]
-        else:
-            continue
-        if members is not None and None not in members:
-            found.append(members)
-    return found[0] if found and all(is_same(each, found[0]) for each in found) else None
-
-
-def _members_named(parts: list[str], text: str, allowed: list[Any]) -> list[Any] | None:
-    """Return the one member of *allowed* that each of *parts* writes, unless the whole *text* means one."""
-    by_text: dict[str, list[Any]] = {}
-    for each in allowed:
-        if not isinstance(each, bool):
-            by_text.setdefault(str(each), []).append(each)
-    if Options(allowed).meant_by(text) or any(len(by_text.get(part, ())) != 1 for part in parts):
-        return None
-    return [by_text[part][0] for part in parts]
-
-
-def _lists_numbers(text: str, *, whole: bool) -> bool:
-    """Whether the commas of *text* can only separate numbers: they mark neither thousands nor decimals.
-
-    >>> [_lists_numbers(text, whole=True) for text in ("1, 2, 3", "1,2,3", "1,234,567", "12,34,567", "48,856, 2, 3")]
-    [True, True, False, False, False]
-    >>> [_lists_numbers(text, whole=False) for text in ("1, 2, 3", "0.5,1.5,2", "1,5,2,5")]
-    [True, True, False]
-    """
-    parts = text.split(",")
-    if len(parts) < 3 or not all(_PLAIN_NUMBER.fullmatch(part.strip()) for part in parts):
-        return False
-    spaced = [part[:1].isspace() for part in parts[1:]]
-    if any(spaced):
-        return all(spaced)
-    if "." in text:
-        return True
-    return whole and not _GROUPED.fullmatch(text.strip())  # "1,5,2,5" may be 1.5 and 2.5 where a comma marks decimals
-
-
-# The ideographic space, and ASCII in full width; a table, because a call for each character took 2 s for 5 MB of keys.
-_NARROW = {0x3000: " ", **{0xFF00 + number: chr(0x20 + number) for number in range(1, 95)}}
-
-
-def narrow(text: str) -> str:
-    """Return *text* in characters of the usual width, composed."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_NARROW))
+            members = {str(each): each for each in schema["enum"]}
+            if members.keys() >= set(parts) and not Options(schema["enum"]).meant_by(text):
+                found.append([members[part] for part in parts])
+        elif is_clear.get(str(wanted)) and len(parts) > 2:
+            is_plain = all(map(_PLAIN_NUMBER.fullmatch, parts))
+            found.append([number_in(part, whole=wanted == "integer") if is_plain else None for part in parts])
+    distinct = [each for each in found if not is_same(each, found[0])]
+    return found[0] if found and None not in found[0] and not distinct else None
 
 
 @lru_cache(maxsize=4096)
 def fold_value(text: str) -> str:
-    """Return *text* without what models get wrong in values of an enum: case, separators, full width.
+    """Return *text* without what models get wrong in values of an enum: case and separators.
 
     >>> fold_value("This week") == fold_value("this_week"), fold_value("gpt-4") == fold_value("gpt4")
     (True, False)
     """
-    return _BETWEEN_WORDS.sub("", narrow(unmarked(text))).casefold()
+    return _BETWEEN_WORDS.sub("", unmarked(text)).casefold()
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -326,7 +263,7 @@ class Options:
         self._others: list[Any] = []
         for option in allowed:
             if isinstance(option, str):
-                self._texts.setdefault(_letters(option), []).append(option)
+                self._texts.setdefault(letters(option), []).append(option)
             else:
                 self._others.append(option)
 
@@ -355,29 +292,18 @@ class Options:
         return others
 
     def _alike(self, text: str) -> list[str]:
-        return self._texts.get(_letters(text), [])
+        return self._texts.get(letters(text), [])
 
     def _of_other_types(self, text: str) -> list[Any]:
         """Return the numbers, booleans and null that *text* writes."""
-        if not self._others:
-            return []
-        number, word = number_in(text, whole=False), text.casefold()
-        found: list[Any] = []
-        for option in self._others:
-            if isinstance(option, bool):
-                is_meant = _WORDS.get(word) is option
-            elif isinstance(option, int | float):
-                is_meant = option == number
-            else:
-                is_meant = option is None and word in _NOTHING
-            found += [option] if is_meant else []
-        return found
+        read = [(each, converted(type_name(each), text)) for each in self._others]
+        return [each for each, values in read if any(is_same(each, value) for _, value in values)]
 
 
 @lru_cache(maxsize=4096)
-def _letters(text: str) -> str:
-    """Return *text* without case, width and anything that may separate words: texts that differ in it are not alike."""
-    return re.sub(r"[\s_+\u2212-]+", "", narrow(unmarked(text))).casefold()
+def letters(text: str) -> str:
+    """Return *text* without case and anything that may separate words: texts that differ in it are not alike."""
+    return re.sub(r"[\s_+\u2212-]+", "", unmarked(text)).casefold()
 
 
 def _folded_case(text: str) -> str:

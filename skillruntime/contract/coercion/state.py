@@ -38,9 +38,8 @@ class Coercion:
     The steps call each other for the parts of a value; *coerce* is handed in, so that their modules need not import one
     another in a circle.
 
-    ``best`` is the value as far as it was repaired; ``unclear`` has the values that one place could mean; ``doubts``
-    counts the parts that were refused though they may mean something here. *reserved* are the parameters of older
-    versions.
+    ``best`` is the value as far as it was repaired; ``doubts`` counts the parts that were refused though they may mean
+    something here. *reserved* are the parameters of older versions.
     """
 
     def __init__(self, schema: Schema, policy: Policy, parts: int, reserved: frozenset[str], coerce: Step) -> None:
@@ -49,22 +48,21 @@ class Coercion:
         self._coerce = coerce
         self.work = BASE_WORK + WORK_PER_PART * parts
         self.best: Repaired | None = None
-        self.unclear: dict[Path, list[Any]] = {}
         self.doubts = 0
         self.defaulted: set[str] = set()
         self.converting: set[Any] = set()
         self._listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
-        self._sizes: dict[int, tuple[Any, int]] = {}
 
     def coerce(self, value: Any, location: Path, path: Path, depth: int = 0) -> list[Repaired]:
         """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
         return self._coerce(self, value, location, path, depth)
 
     def fits(self, value: Any, location: Path) -> bool:
-        """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
-        # An engine reads the whole value each time: 32 parts take it about as long as the call itself.
-        self.spend(1 + self._size(value) // 32 if isinstance(value, dict | list) else 1)
-        return self.schema.fits(value, location)
+        """Whether *value* fits the subschema at *location*; each question that it does not counts."""
+        fits = self.schema.fits(value, location)
+        if not fits:  # what fits needs no repair, however much there is
+            self.spend(1)
+        return fits
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
         """Return what is wrong with *value*; each question that takes counts."""
@@ -82,15 +80,6 @@ class Coercion:
         known = self._listings.get((id(value), ()))
         return known[1] if known is not None and known[0] is value else None
 
-    def _size(self, value: dict[str, Any] | list[Any]) -> int:
-        """Return the number of parts of *value*; of one that was counted before without counting again."""
-        known = self._sizes.get(id(value))
-        if known is None or known[0] is not value:
-            members = value.values() if isinstance(value, dict) else value
-            size = len(value) + sum(self._size(each) for each in members if isinstance(each, dict | list))
-            known = self._sizes[id(value)] = value, size
-        return known[1]
-
     def spend(self, work: int) -> None:
         """Take *work* from the budget of validator calls.
 
@@ -101,12 +90,11 @@ class Coercion:
         if self.work < 0:
             raise OverBudgetError
 
-    def decided(self, results: list[Repaired], path: Path) -> list[Repaired]:
-        """Return the *results* that differ; where there are several, note the values that *path* could mean."""
-        distinct = least(results)[:MAX_OPTIONS]
-        if len(distinct) > 1:
-            self.unclear[path] = [result.value for result in distinct]
-        return distinct
+    def decided(self, results: list[Repaired]) -> list[Repaired]:
+        """Return the one of *results* that is meant; nothing where there are several: which is unknown."""
+        distinct = least(results)
+        self.doubts += len(distinct) > 1
+        return distinct if len(distinct) == 1 else []
 
 
 def is_container_text(text: str) -> bool:
@@ -125,13 +113,11 @@ class Policy:
     """How far malformed arguments are repaired.
 
     ``repair`` turns repairs on. ``on_unknown`` says what happens to a key of the arguments that is not in the schema:
-    ``"refuse"``, or ``"drop"`` and record it. ``more_words`` also reads ``on``, ``off``, ``y``, ``n``, ``t``, ``f`` as
-    booleans and ``n/a``, ``nil``, ``undefined`` as null.
+    ``"refuse"``, or ``"drop"`` and record it.
     """
 
     repair: bool = True
     on_unknown: Literal["refuse", "drop"] = "refuse"
-    more_words: bool = False
 
     def __post_init__(self) -> None:
         if self.on_unknown not in ("refuse", "drop"):
@@ -140,7 +126,7 @@ class Policy:
 
 STRICT = Policy(repair=False)
 SAFE = Policy()
-LENIENT = Policy(on_unknown="drop", more_words=True)
+LENIENT = Policy(on_unknown="drop")
 _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 
@@ -148,7 +134,7 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
     """Return the policy of that name, or that the record of switches describes; a ``Policy`` is returned as it is.
 
     >>> policy_named({"on_unknown": "drop"})
-    Policy(repair=True, on_unknown='drop', more_words=False)
+    Policy(repair=True, on_unknown='drop')
 
     Raises:
         ValueError: the name or a switch is unknown.
@@ -228,7 +214,7 @@ def least(results: list[Repaired]) -> list[Repaired]:
     for result in least:
         if not any(is_same(result.value, other.value) for other in distinct):
             distinct.append(result)
-    return distinct
+    return distinct[:MAX_OPTIONS]
 
 
 def plain(value: Any) -> Any:

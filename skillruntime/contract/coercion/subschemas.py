@@ -5,12 +5,14 @@ Nothing here judges a value; the engine does that. This reads the schema as its 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import Found, References, properties_of
-from skillruntime.contract.secret_names import MASK, is_secret_name
+from skillruntime.contract.secret_names import MASK, is_secret_name, names_a_secret
 
 __all__ = [
     *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
@@ -232,32 +234,27 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
     return isinstance(value, str) and _holds(references, [place for place, _ in found])
 
 
-def without_secrets(references: References, path: Path, value: Any) -> Any:
-    """Return *value*, which is at *path*, with each secret in it replaced by ``(secret)``."""
-    if isinstance(value, dict) and not (path and is_hidden(references, path)):
-        return {key: without_secrets(references, (*path, key), member) for key, member in value.items()}
-    if isinstance(value, list) and not (path and is_hidden(references, path)):
-        return [without_secrets(references, (*path, index), item) for index, item in enumerate(value)]
-    return MASK if value is not None and is_hidden(references, path, value) else value
+def without_secrets(references: References, path: Path, value: Any, found: set[str] | None = None) -> Any:
+    """Return *value*, which is at *path*, with each secret in it replaced by ``(secret)``.
+
+    *found* receives the texts and numbers of the secrets; a flag or a few letters say nothing, and are in most texts.
+    """
+    if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
+        keys = value if isinstance(value, dict) else range(len(value))
+        members = [without_secrets(references, (*path, key), value[key], found) for key in keys]
+        return dict(zip(value, members, strict=True)) if isinstance(value, dict) else members
+    if value is None or not is_hidden(references, path, value):
+        return value
+    if found is not None:
+        rebuilt(value, lambda each: found.add("" if each is None or isinstance(each, bool) else str(each)))
+    return MASK
 
 
 def secret_texts(references: References, sent: Any) -> set[str]:
     """Return the texts and numbers in *sent*, a value of the whole schema, that are secrets."""
-    return _texts_masked(sent, without_secrets(references, (), sent))
-
-
-def _texts_masked(value: Any, masked: Any) -> set[str]:
-    """Return the texts and numbers of *value* that are not in *masked*, its copy without secrets."""
-    if isinstance(value, dict) and isinstance(masked, dict):
-        return {text for key in value for text in _texts_masked(value[key], masked[key])}
-    if isinstance(value, list) and isinstance(masked, list):
-        return {text for pair in zip(value, masked, strict=True) for text in _texts_masked(*pair)}
-    if isinstance(value, dict | list):
-        members = value.values() if isinstance(value, dict) else value
-        return {text for member in members for text in _texts_masked(member, MASK)}
-    # A flag or a single letter is in most texts, and says nothing.
-    is_secret = masked is not value and not isinstance(value, bool) and len(str(value)) > 3
-    return {str(value)} if is_secret else set()
+    found: set[str] = set()
+    without_secrets(references, (), sent, found)
+    return {text for text in found if len(text) > 3}
 
 
 def without_texts(value: Any, secrets: set[str]) -> Any:
@@ -271,17 +268,9 @@ def without_texts(value: Any, secrets: set[str]) -> Any:
 
 def _holds(references: References, locations: Iterable[Path]) -> bool:
     """Whether the subschemas at *locations* declare a secret for any part of the value."""
-    pending, seen = list(locations), set[Path]()
-    while pending:
-        for place, schema in in_place(references, [pending.pop()]):
-            if place not in seen:
-                seen.add(place)
-                if _is_secret(schema) or (place[-2:-1] == ("properties",) and is_secret_name(str(place[-1]))):
-                    return True
-                for keyword in ("properties", *_MEMBERS, *_ITEMS):
-                    kind = dict if keyword in ("properties", "patternProperties") else list
-                    pending += _each(place, schema, keyword, kind)
-    return False
+    texts = [json.dumps(schema) for _, schema in in_place(references, locations)]
+    # What a reference leads to is not looked at.
+    return any(names_a_secret(text) or '"writeOnly"' in text or '"password"' in text or '"$' in text for text in texts)
 
 
 def _is_secret(schema: dict[str, Any]) -> bool:

@@ -44,9 +44,9 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
         results += found
         takers += [branch] * len(found)
     state.doubts = doubts
-    kept = state.decided(results, path)
-    if len(kept) != 1:
-        return kept
+    kept = state.decided(results)
+    if not kept:
+        return []
     if kept[0].value is None and may_be_said(state.references, value, every):
         return []
     taker = next(branch for each, branch in zip(results, takers, strict=True) if each is kept[0])
@@ -126,7 +126,7 @@ def _possible(references: References, every: list[Path], value: Any) -> list[Pat
                 meant &= {*by_text.get(fold_value(unquoted(said) or said), ()), *by_text[""]}
         return [every[index] for index in sorted(meant)]
     # `anyOf` of a type and null is how an optional parameter is written; most values are not null in any reading.
-    if isinstance(value, list) or is_nothing(value.strip(QUOTES) if isinstance(value, str) else value, more_words=True):
+    if isinstance(value, list) or is_nothing(value.strip(QUOTES) if isinstance(value, str) else value):
         return every
     return references.once(
         ("not null", union), lambda: [each for each in every if references.schema_at(each) != {"type": "null"}]
@@ -159,16 +159,19 @@ def may_be_said(references: References, value: Any, locations: Iterable[Path]) -
     """
     if not is_nothing(value):
         return False
-    words = set[str]()
-    for place, schema in in_place(references, locations):
-        words |= _words_in(schema)
-        for item in item_locations(references, place):
-            for below, inside in in_place(references, [item]):
-                words |= _words_in(inside)
-                for deeper in item_locations(references, below):
-                    words |= {word for _, each in in_place(references, [deeper]) for word in _words_in(each)}
+    words = _words_at(references, locations, 2)
     word = "null" if value is None else value.strip().casefold()
     return word in words or (word == "none" and "null" in words)
+
+
+def _words_at(references: References, locations: Iterable[Path], levels: int) -> set[str]:
+    """Return the words for nothing among the choices at *locations*, and of the items so many *levels* down."""
+    words: set[str] = set()
+    for place, schema in in_place(references, locations):
+        words |= _words_in(schema)
+        if levels:
+            words |= _words_at(references, item_locations(references, place), levels - 1)
+    return words
 
 
 def _words_in(schema: dict[str, Any]) -> set[str]:

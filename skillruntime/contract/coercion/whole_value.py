@@ -21,6 +21,7 @@ from skillruntime.contract.coercion.scalars import (
     converted,
     is_nothing,
     listed,
+    may_be_nothing,
     pieces,
     unquoted,
 )
@@ -67,7 +68,7 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
         if rule == "container-text":
             found = [each for each in found if not _makes_texts(after, each)]
         results += [Repaired(after, (repair,)).then(each) for each in found]
-    kept = state.decided(results, path)
+    kept = state.decided(results)
     if len(kept) == 1 and len(kinds := _kinds_in(here)) > 1 and is_moved(value, kept[0], kinds, path):
         state.doubts += 1
         return []
@@ -77,12 +78,12 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
 def _converted(state: Coercion, value: Any, here: list[Violation]) -> Iterator[tuple[str, Any, Any]]:
     """Yield *value* read as another type or as a member of an enum, with the rule and what was before."""
     for violation in here:
-        if violation.keyword in ("enum", "const"):
+        if violation.keyword in ("enum", "const") and value != "None":  # as Python writes null; `none` may be a choice
             for after in _options(state, violation).meant_by(value):
                 yield "enum-value", after, value
         elif violation.keyword == "type":
             for wanted in types_of(violation):
-                for rule, after in converted(wanted, value, more_words=state.policy.more_words):
+                for rule, after in converted(wanted, value):
                     # `none` where the items of the array may be that word says something.
                     if after is not None or not may_be_said(state.references, value, [violation.location]):
                         yield rule, after, value
@@ -209,7 +210,7 @@ def _is_item(
     depth: int,
 ) -> bool:
     """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
-    if places_in(violation.schema) or is_nothing(value, more_words=True):
+    if places_in(violation.schema) or may_be_nothing(value):
         return False
     if isinstance(value, dict):
         # A map of arrays around the wanted array says more than the array does.
@@ -284,33 +285,12 @@ def _content(
     if path or not isinstance(content, dict) or not content:
         return None
     beside = {key: said for key, said in value.items() if key != name}
-    if name == "arguments" and name not in declared:
-        merged = _with_parameters_beside(content, beside, declared)
-        if merged is not None:
-            return merged
     # Under a blank key, `type` or the schema's title models put all arguments by mistake. A function whose only
     # parameter is the model `trip` has its title.
     titles = ("type", *(each.get("title") for each in schemas))
     if beside or not (is_blank(name) or name in titles):
         return None
     return content if _holds_all(state, name, content, declared, schemas, location) else None
-
-
-def _with_parameters_beside(
-    content: dict[str, Any], beside: dict[str, Any], declared: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return *content*, what is under ``arguments``, with the parameters *beside* it, if it is clear what they are.
-
-    Reported as NousResearch/hermes-agent#100979. What may name the tool is not a parameter, and a parameter that is in
-    both places is not moved.
-    """
-    if not beside.keys().isdisjoint(content.keys() & declared.keys()):
-        return None
-    besides = {key: said for key, said in beside.items() if key in declared and key not in ("name", "type", "id")}
-    rest = {key: said for key, said in beside.items() if key not in besides}
-    if not besides or not is_wrapper({**rest, "arguments": content}, "arguments", declared):
-        return None
-    return {**content, **besides}
 
 
 def _holds_all(

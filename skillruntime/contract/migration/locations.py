@@ -44,37 +44,29 @@ def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, path in _holders(arguments, tokens):
-            keys: Any = _indexes(holder, tokens[-1]) if isinstance(holder, list) else (tokens[-1],)
-            for key in keys:
-                if isinstance(holder, list) or key in holder:
-                    holder[key] = new(holder[key], format_pointer((*path, key)))
+            for key in _keys(holder, tokens[-1]):
+                holder[key] = new(holder[key], format_pointer((*path, key)))
 
     return change
 
 
-def objects_at(tokens: Tokens) -> Callable[[dict[str, Any]], Iterator[tuple[dict[str, Any], Path]]]:
-    """Return what yields every object in which the last of *tokens* is or could be a member."""
-
-    def found(arguments: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
-        for holder, path in _holders(arguments, tokens):
-            if isinstance(holder, dict):
-                yield holder, path
-            # Removing an item would shift the places of all that follow.
-            elif _indexes(holder, tokens[-1]):
-                raise StepRefused(format_pointer((*path, tokens[-1])), "an array's item cannot be added or removed")
-
-    return found
+def objects_at(arguments: Any, tokens: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Yield every object of *arguments* in which the last of *tokens* is or could be a member, and its path."""
+    for holder, path in _holders(arguments, tokens):
+        if isinstance(holder, dict):
+            yield holder, path
+        # Removing an item would shift the places of all that follow.
+        elif _indexes(holder, tokens[-1]):
+            raise StepRefused(format_pointer((*path, tokens[-1])), "an array's item cannot be added or removed")
 
 
 def items_at(arguments: dict[str, Any], shared: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
     """Yield every object at the place *shared*, and its path."""
     if not shared:
-        if isinstance(arguments, dict):  # an output may be an array, which has no members to add
-            yield arguments, ()
+        yield arguments, ()
         return
     for holder, path in _holders(arguments, shared):
-        keys: Any = range(len(holder)) if isinstance(holder, list) else [key for key in holder if key == shared[-1]]
-        for key in keys:
+        for key in _keys(holder, shared[-1]):
             if isinstance(holder[key], dict):
                 yield holder[key], (*path, key)
 
@@ -101,23 +93,20 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
 
 def _holders(value: Any, tokens: Tokens, path: Path = ()) -> Iterator[tuple[Any, Path]]:
     """Yield every container that may hold the last of *tokens*, and its path; nothing where there is none."""
-    if len(tokens) == 1:
-        if isinstance(value, dict | list):
-            yield value, path
+    if not isinstance(value, dict | list):
         return
-    yield from (
-        (found, where)
-        for child, at in _children(value, tokens[0], path)
-        for found, where in _holders(child, tokens[1:], at)
-    )
+    if len(tokens) == 1:
+        yield value, path
+        return
+    for key in _keys(value, tokens[0]):
+        yield from _holders(value[key], tokens[1:], (*path, key))
 
 
-def _children(value: Any, token: str, path: Path) -> Iterator[tuple[Any, Path]]:
-    if isinstance(value, list):
-        for index in _indexes(value, token):
-            yield value[index], (*path, index)
-    elif isinstance(value, dict) and token in value:
-        yield value[token], (*path, token)
+def _keys(holder: Any, token: str) -> Any:
+    """Return the keys or indexes of *holder* that *token* names."""
+    if isinstance(holder, list):
+        return _indexes(holder, token)
+    return (token,) if token in holder else ()
 
 
 def _indexes(items: list[Any], token: str) -> range:

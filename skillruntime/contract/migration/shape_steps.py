@@ -1,9 +1,9 @@
-"""The steps that change where values are: rename, move, wrap, unwrap, nest and their opposites."""
+"""The steps that change where values are: rename, move, wrap, unwrap, set_default and drop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from skillruntime.contract.migration.locations import (
     Change,
@@ -17,140 +17,80 @@ from skillruntime.contract.migration.locations import (
     put_down,
 )
 from skillruntime.contract.migration.step_fields import StepFields
-from skillruntime.contract.pointer import format_pointer
 
-__all__ = ["SHAPE_STEPS", "Built"]
-
-# What a step does, and the document of its inverse if it loses nothing.
-Built: TypeAlias = tuple[Change, dict[str, Any] | None]
+__all__ = ["SHAPE_STEPS"]
 
 
-def _rename(fields: StepFields) -> Built:
+def _rename(fields: StepFields) -> Change:
     source, target = fields.place("from", member=True), fields.place("to", member=True)
-    fields.beside(target, [source])
-    objects = objects_at(source)
+    fields.beside(source, target)
 
     def change(arguments: dict[str, Any]) -> None:
-        for holder, path in objects(arguments):
+        for holder, path in objects_at(arguments, source):
             if source[-1] in holder:
                 put(holder, target[-1], holder[source[-1]], path)
                 del holder[source[-1]]
 
-    return change, {"rename": {"from": format_pointer(target), "to": format_pointer(source)}}
+    return change
 
 
-def _move(fields: StepFields) -> Built:
+def _move(fields: StepFields) -> Change:
     source, target = fields.place("from", member=True), fields.place("to", member=True)
     fields.same_array(source, target)
     fields.different(source, target)
     shared = common_prefix(source)
-    take, down = objects_at(source[len(shared) :] or ("",)), target[len(shared) :] or ("",)
+    inside, down = source[len(shared) :] or ("",), target[len(shared) :] or ("",)
 
     def change(arguments: dict[str, Any]) -> None:
         for base, at in items_at(arguments, shared):
-            for holder, _ in take(base):
+            for holder, _ in objects_at(base, inside):
                 if source[-1] in holder:
                     put_down(base, down, holder[source[-1]], at)
                     del holder[source[-1]]
 
-    # Undoing a move into a deeper object would leave the new objects behind, empty.
-    has_to_make_none = len(target) == len(shared) + 1
-    inverse = {"move": {"from": format_pointer(target), "to": format_pointer(source)}}
-    return change, inverse if has_to_make_none else None
+    return change
 
 
-def _wrap(fields: StepFields) -> Built:
-    place = fields.place("at", member=False)
-    arrays = fields.take("arrays", bool, "true or false", False)
-    change = each(place, lambda value, _: value if isinstance(value, list) and not arrays else [value])
-    return change, {"unwrap": format_pointer(place)}
+def _wrap(fields: StepFields) -> Change:
+    return each(fields.place("at", member=False), lambda value, _: value if isinstance(value, list) else [value])
 
 
-def _unwrap(fields: StepFields) -> Built:
-    place = fields.place("at", member=False)
-
+def _unwrap(fields: StepFields) -> Change:
     def new(value: Any, where: str) -> Any:
         if isinstance(value, list) and len(value) != 1:
             raise StepRefused(where, f"an array of {len(value)} cannot become one value")
         return value[0] if isinstance(value, list) else value
 
-    # The item may be an array itself, which a plain wrap would leave as it is.
-    return each(place, new), {"wrap": {"at": format_pointer(place), "arrays": True}}
+    return each(fields.place("at", member=False), new)
 
 
-def _set_default(fields: StepFields) -> Built:
-    place = fields.place("at", member=True)
-    value = fields.take("value", object, "the default")
-    new = fields.take("new", bool, "true or false", False)
-    objects = objects_at(place)
+def _set_default(fields: StepFields) -> Change:
+    place, value = fields.place("at", member=True), fields.take("value", object, "the default")
 
     def change(arguments: dict[str, Any]) -> None:
-        for holder, _ in objects(arguments):
+        for holder, _ in objects_at(arguments, place):
             if place[-1] not in holder:
                 holder[place[-1]] = copy_json(value)
 
-    # Only with `new` is it known that the old shape had no such member.
-    return change, {"drop": format_pointer(place)} if new else None
+    return change
 
 
-def _drop(fields: StepFields) -> Built:
+def _drop(fields: StepFields) -> Change:
     place = fields.place("at", member=True)
-    objects = objects_at(place)
 
     def change(arguments: dict[str, Any]) -> None:
-        for holder, _ in objects(arguments):
+        for holder, _ in objects_at(arguments, place):
             holder.pop(place[-1], None)
 
-    return change, None
-
-
-def _nest(fields: StepFields) -> Built:
-    sources, target = fields.places("from"), fields.place("to", member=True)
-    fields.beside(target, sources)
-    inside = [source[-1] for source in sources]
-    objects = objects_at(target)
-
-    def change(arguments: dict[str, Any]) -> None:
-        for holder, path in objects(arguments):
-            members = {name: holder.pop(name) for name in inside if name in holder}
-            if members:
-                put(holder, target[-1], members, path)
-
-    return change, {"flatten": {"at": format_pointer(target), "members": inside}}
-
-
-def _flatten(fields: StepFields) -> Built:
-    place = fields.place("at", member=True)
-    names = fields.take("members", list, "an array of member names", None)
-    if names and not all(isinstance(name, str) for name in names):
-        fields.refuse("members", "must be an array of member names")
-    objects = objects_at(place)
-
-    def change(arguments: dict[str, Any]) -> None:
-        for holder, path in objects(arguments):
-            members = holder.get(place[-1])
-            if not isinstance(members, dict):
-                continue
-            where = (*path, place[-1])
-            unknown = [name for name in members if names is not None and name not in names]
-            if unknown:
-                fault = f"{unknown[0]!r} is not one of the members to move out"
-                raise StepRefused(format_pointer((*where, unknown[0])), fault)
-            del holder[place[-1]]
-            for name, value in members.items():
-                put(holder, name, value, path)
-
-    return change, None  # an empty object would not come back
+    return change
 
 
 # Kind -> what reads it, and whether it may be written as a pointer alone.
-SHAPE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
+SHAPE_STEPS: dict[str, tuple[Callable[[StepFields], Change], bool]] = {
     "rename": (_rename, False),
     "move": (_move, False),
     "wrap": (_wrap, True),
     "unwrap": (_unwrap, True),
     "set_default": (_set_default, False),
     "drop": (_drop, True),
-    "nest": (_nest, False),
-    "flatten": (_flatten, True),
 }

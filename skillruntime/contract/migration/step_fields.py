@@ -64,19 +64,6 @@ class StepFields:
         """Return the tokens of a pointer; *member*: it must name a member of an object, to add or remove."""
         return self._tokens(name, self.take(name, str, "a JSON Pointer, such as '/topics'"), member=member)
 
-    def places(self, name: str) -> list[Tokens]:
-        """Return the tokens of an array of pointers, each to a member."""
-        pointers = self.take(name, list, "an array of JSON Pointers")
-        if pointers is None:
-            return []
-        if not pointers or not all(isinstance(pointer, str) for pointer in pointers):
-            self.refuse(name, "must be an array of JSON Pointers, at least one")
-            return []
-        found = [self._tokens(f"{name}/{index}", pointer, member=True) for index, pointer in enumerate(pointers)]
-        if len(set(found)) < len(found):
-            self.refuse(name, "names a place twice")
-        return found
-
     def _tokens(self, name: str, pointer: str | None, *, member: bool) -> Tokens:
         if pointer is None:
             return ("",)
@@ -100,12 +87,11 @@ class StepFields:
         if len(shared) > 1:
             self.refuse("", "its places must be the same up to their last '*'")
 
-    def beside(self, one: Tokens, others: list[Tokens]) -> None:
-        """Require that *one* and each of *others* are different members of one object."""
-        if len({place[:-1] for place in (one, *others)}) > 1:
+    def beside(self, one: Tokens, other: Tokens) -> None:
+        """Require that *one* and *other* are different members of one object."""
+        if one[:-1] != other[:-1]:
             self.refuse("", "its places must be members of one object; use move for others")
-        for other in others:
-            self.different(other, one)
+        self.different(one, other)
 
     def different(self, left: Tokens, right: Tokens) -> None:
         if ("",) in (left, right):  # a pointer that was refused already

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-__all__ = ["CONVERSIONS", "EXACT", "TYPES", "exact_number", "is_type", "same_as", "show", "type_of", "with_article"]
+__all__ = ["CONVERSIONS", "TYPES", "exact_number", "is_type", "same_as", "show", "type_of", "with_article"]
 
 TYPES = ("string", "integer", "number", "boolean")
 
@@ -83,15 +83,6 @@ CONVERSIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("boolean", "integer"): int,
     ("boolean", "number"): int,
     ("integer", "boolean"): {0: False, 1: True}.get,
-}
-# The conversions that lose nothing: text becomes a number by more than one spelling, so that one does.
-EXACT = {
-    ("integer", "string"),
-    ("number", "string"),
-    ("boolean", "string"),
-    ("string", "boolean"),
-    ("boolean", "integer"),
-    ("integer", "boolean"),
 }
 
 
