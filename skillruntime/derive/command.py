@@ -82,7 +82,6 @@ class Command:
     """Names of arguments of which at least one must be given."""
     chooser: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
-    chooser_required: bool = True
     unread: list[Unread] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     handler: str = ""

@@ -70,14 +70,7 @@ class Parameter:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as a JSON object, without what it leaves unsaid."""
-        document = {each.name: getattr(self, each.name) for each in fields(self)}
-        # ``False`` is a default, and equals what is unsaid of another field.
-        unsaid = {each.name: each.default for each in fields(self) if each.name != "default"} | {"default": ABSENT}
-        return {
-            name: value
-            for name, value in document.items()
-            if value is not unsaid[name] and (name == "default" or value != unsaid[name])
-        }
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,24 +20,15 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
     its own.
     """
     if command.chooser:
-        taken = {each.name for each in command.arguments} | outer
-        below = {each.name for inner in command.all_commands() for each in inner.arguments}
-        command.chooser = next(
-            name
-            for name in (command.chooser, "command", "subcommand", *(f"command_{n}" for n in range(2, 99)))
-            if name not in taken | below
-        )
-        renamed = []
-        for argument in command.arguments:
-            others = [
-                each for inner in command.all_commands() for each in inner.arguments if each.name == argument.name
-            ]
-            # argparse lets a command's value overwrite the outer one, in one namespace; click keeps one for each
-            # level.
-            same = all(_kind(argument) == _kind(each) for each in others) and command.parser == "argparse"
-            same = same or not others
-            renamed.append(argument if same else replace(argument, name=_free(argument.name, taken | below)))
-        command.arguments = renamed
+        inside = [each for inner in command.all_commands() for each in inner.arguments]
+        taken = {each.name for each in (*command.arguments, *inside)} | outer
+        command.chooser = _free(taken, command.chooser, "command", "subcommand")
+        for number, argument in enumerate(command.arguments):
+            others = [each for each in inside if each.name == argument.name]
+            # argparse lets a command's value overwrite the outer one, in one namespace; click keeps one for each level.
+            is_same = command.parser == "argparse" and all(_kind(argument) == _kind(each) for each in others)
+            if others and not is_same:
+                command.arguments[number] = replace(argument, name=_free(taken, f"main_{argument.name}"))
         outer |= {command.chooser, *(each.name for each in command.arguments)}
         command.commands = {name: with_distinct_names(inner, outer) for name, inner in command.commands.items()}
     return command
@@ -47,8 +38,8 @@ def _kind(argument: Argument) -> tuple[Any, ...]:
     return argument.takes, argument.length, argument.repeat, argument.value, bool(argument.flags)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    return next(each for each in (f"main_{name}", *(f"main_{name}_{n}" for n in range(2, 99))) if each not in taken)
+def _free(taken: set[str], *names: str) -> str:
+    return next(each for each in (*names, *(f"{names[-1]}_{number}" for number in range(2, 99))) if each not in taken)
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
@@ -62,9 +53,7 @@ def to_input_schema(command: Command) -> dict[str, Any]:
     # A hundred commands with a paragraph each would cost more tokens than all else.
     if described and sum(map(len, described)) < 2_000:
         chooser["description"] = "; ".join(described)
-    schema: dict[str, Any] = {"type": "object", "properties": {command.chooser: chooser}}
-    if command.chooser_required:
-        schema["required"] = [command.chooser]
+    schema = {"type": "object", "properties": {command.chooser: chooser}, "required": [command.chooser]}
     return schema | {"oneOf": branches, "discriminator": {"propertyName": command.chooser}}
 
 
@@ -82,9 +71,6 @@ def _branches(command: Command) -> Iterator[_Members]:
             chosen = {command.chooser: {"const": name}}
             both = list(dict.fromkeys([command.chooser, *required, *below_required]))
             yield properties | chosen | below, both, [*rules, *below_rules]
-    # Without a command the outer arguments are a branch of their own.
-    if not command.chooser_required:
-        yield properties, required, rules
 
 
 def _object(properties: dict[str, Any], required: list[str], rules: list[Any]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from skillruntime.derive.command_line import CommandLine, Parameter, to_argv
 from skillruntime.errors import InvalidSkillError, SkillInputError
 from tests.derive.script_values import SCRIPTS, parsed
 
+pytestmark = pytest.mark.processes
+
 
 def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
     """Return the words for *arguments*, accepted by the contract that is derived from *script*."""

@@ -148,7 +148,9 @@ def test_a_number_of_values_below_one_is_named() -> None:
     derivation = derive(source, path="scripts/tool.py")
 
     assert derivation is not None
-    assert [str(each) for each in derivation.unread] == ["--y: it is declared with -1 values (line 4)"]
+    assert [str(each) for each in derivation.unread] == [
+        "--y: it takes words in a way that cannot be declared (line 4)"
+    ]
     assert list(derivation.document["input"]["properties"]) == ["x"]
     derivation.to_contract()
 

@@ -76,20 +76,6 @@ def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing
     assert list(derivation.document["input"]["properties"]) == ["args"]
 
 
-def test_positionals_and_values_that_a_node_script_tests_are_required() -> None:
-    """``util.parseArgs`` declares neither."""
-    source = (
-        'import { parseArgs } from "node:util";\nconst { values, positionals } = parseArgs({\n'
-        '  options: { name: { type: "string" }, tag: { type: "string" } }, allowPositionals: true });\n'
-        'if (!values.name || positionals.length < 2) { console.error("Usage: ..."); process.exit(1); }\n'
-    )
-
-    schema = derived(source, "x.mjs").document["input"]
-
-    assert schema["required"] == ["name", "positionals"]
-    assert schema["properties"]["positionals"]["minItems"] == 2
-
-
 def test_a_switch_with_a_computed_default_is_read() -> None:
     """``default=(os.name == "nt")``: CPython's own ``venv`` declares ``--symlinks`` so."""
     switch = "import os\np.add_argument('--symlinks', action='store_true', default=os.name == 'nt')\n"
@@ -106,4 +92,92 @@ def test_a_test_in_a_function_without_the_arguments_demands_none() -> None:
 
     derivation = derived(f"{function}{PARSED}print(args.input, args.url)\ncheck({{}})\n")
 
+    assert accepts(derivation, {})
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "source = args.input or args.url\nif not source:",
+        "source = (args.input or args.url)\nif not source.strip():",
+        "def run(source):\n    if not source:\n        raise SystemExit('one is needed')\n"
+        "source = args.input or args.url\nrun(source)\nif not source:",
+    ],
+)
+def test_a_name_for_one_of_several_arguments_stands_for_them(test: str) -> None:
+    """``source`` is empty where both are."""
+    derivation = derived(f"{PARSED}{test}\n    p.error('one is needed')\n")
+
+    assert derivation.complete
+    assert [accepts(derivation, each) for each in ({}, {"input": "a"}, {"url": "u"})] == [False, True, True]
+
+
+def test_what_is_left_of_a_list_without_its_separator_is_required() -> None:
+    """``args.command[1:] if ... else args.command`` is empty where the list is."""
+    source = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('command', nargs=argparse.REMAINDER)\n"
+        "args = p.parse_args()\ncommand = args.command[1:] if args.command[:1] == ['--'] else args.command\n"
+        "if not command:\n    p.error('which?')\n"
+    )
+
+    assert derived(source).document["input"]["required"] == ["command"]
+
+
+def test_as_many_items_are_required_as_the_script_counts() -> None:
+    """Two files to merge are two."""
+    source = PARSED.replace("args =", "p.add_argument('files', nargs='+')\nargs =")
+
+    schema = derived(f"{source}if len(args.files) < 2:\n    p.error('two')\n").document["input"]
+
+    assert schema["properties"]["files"]["minItems"] == 2
+
+
+def test_a_default_that_is_too_small_asks_for_another() -> None:
+    """``--count 0`` alone gives the script nothing to do."""
+    source = PARSED.replace("args =", "p.add_argument('--count', type=int, default=0)\nargs =")
+
+    derivation = derived(f"{source}if args.count <= 0 and not args.url:\n    p.error('count or url')\n")
+
+    assert derivation.complete
+    assert [accepts(derivation, each) for each in ({}, {"count": 2}, {"url": "u"})] == [False, True, True]
+
+
+COMMANDS = """
+import argparse, sys
+p = argparse.ArgumentParser()
+s = p.add_subparsers(dest="command", required=True)
+one = s.add_parser("show")
+one.add_argument("name")
+two = s.add_parser("copy")
+two.add_argument("--name")
+def show(args):
+    if args.name not in load():
+        sys.exit("no such name")
+def copy(args):
+    if args.name:
+        print(args.name)
+args = p.parse_args()
+{"show": show, "copy": copy}[args.command](args)
+"""
+
+
+def test_a_table_of_functions_says_which_one_works_for_a_command() -> None:
+    """What ``show`` refuses is not a demand of ``copy``."""
+    assert derived(COMMANDS).complete
+
+
+def test_a_check_of_another_command_s_argument_is_not_asked_of_this_one() -> None:
+    """``copy`` has no ``id`` that could be wrong."""
+    source = COMMANDS.replace('{"show": show, "copy": copy}[args.command](args)', "run(args)")
+
+    assert derived(
+        source.replace('one.add_argument("name")', 'one.add_argument("id")').replace("args.name not", "args.id not")
+    ).complete
+
+
+def test_an_exit_with_what_the_work_came_to_refuses_nothing() -> None:
+    """``raise SystemExit(run(args))`` is how a program ends."""
+    derivation = derived(f"{PARSED}if args.input:\n    raise SystemExit(run(args))\nraise SystemExit(serve(args))\n")
+
+    assert derivation.complete
     assert accepts(derivation, {})

@@ -74,6 +74,7 @@ PRINTED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("script", "arguments", "expected"), DECLARED)
 def test_click_and_typer_read_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
@@ -84,6 +85,7 @@ def test_click_and_typer_read_back_what_was_asked(
     assert {key: values[key] for key in expected} == expected
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("script", "arguments", "expected"), PRINTED)
 def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
     script: str, arguments: dict[str, Any], expected: str, tmp_path: Path
@@ -92,7 +94,7 @@ def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
     program = [sys.executable] if script.endswith(".py") else ["bash"]
     command = [*program, str(SCRIPTS / script), *words_for(script, arguments)]
 
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
 
     assert done.stdout.strip() == expected
 
@@ -159,6 +161,7 @@ def test_only_the_words_of_the_shell_script_itself_are_read(
     assert derivation.complete is whole
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
     """Options by their flags, and the words after them as a list whose meaning is not declared."""

@@ -61,14 +61,7 @@ NOT_WHOLE = {
     "a test of util.parseArgs's value": (
         _PARSE_ARGS + "if (!values.n || isNaN(Number(values.n))) " + _EXIT,
         "n.mjs",
-        "n: the script ends if `!values.n||isNaN(Number(values.n))`, which cannot be decided",
-    ),
-    "arithmetic in a shell": (
-        '#!/bin/bash\nwhile getopts "s:" o; do\n  case $o in\n    s) s=$OPTARG\n'
-        "    ((s == 45 || s == 90)) || { echo usage; exit 1; } ;;\n"
-        '    *) exit 1 ;;\n  esac\ndone\n[ -z "$s" ] && exit 1\necho "$s"\n',
-        "s.sh",
-        "s: the script may refuse its value",
+        "arguments: what the script refuses is not followed",
     ),
 }
 
@@ -101,12 +94,38 @@ def test_a_test_that_the_least_call_passes_leaves_it_whole(source: str) -> None:
     assert _derived(source, "a.py").complete
 
 
-def test_what_parse_args_gives_may_have_any_name() -> None:
-    """``const opts = parseArgs(...).values`` and ``!opts.n`` make it required; ``&&`` makes one of two so."""
-    found = _derived(_PARSE_ARGS.replace("const values", "const opts") + "if (!opts.n) " + _EXIT, "n.mjs")
-    assert found.document["input"]["required"] == ["n"]
-    two = _PARSE_ARGS.replace("n: {", "id: { type: 'string' }, n: {") + "if (!values.n && !values.id) " + _EXIT
-    assert _derived(two, "n.mjs").document["input"]["anyOf"] == [{"required": ["id"]}, {"required": ["n"]}]
+WORK = {
+    "a function of the script": "if not valid(a.url):\n    print('no url', file=sys.stderr)\n    sys.exit(2)\n",
+    "what was found by it": "found = load(a.url)\nif a.url not in found:\n    raise SystemExit('nothing')\n",
+    "a range": "if not 0.1 <= a.scale <= 4:\n    sys.exit('scale')\n",
+    "a pattern": "import re\nif not re.fullmatch('[a-z]+', a.url):\n    sys.exit(1)\n",
+}
+
+
+@pytest.mark.parametrize("check", WORK.values(), ids=WORK)
+def test_what_a_value_must_be_like_for_the_work_is_noted(check: str) -> None:
+    """It is not a demand on the command line: every call has the value, and the script does not speak of its usage."""
+    head = f"import sys\n{_ARGPARSE}p.add_argument('--scale', type=float, default=2.0)\na = p.parse_args()\n"
+
+    found = _derived(head + check, "a.py")
+
+    assert found.complete
+    assert [each.startswith("the script refuses some values of ") for each in found.notes] == [True]
+
+
+@pytest.mark.parametrize("end", ["p.error('x')", "print('Usage: a.py URL')\n    sys.exit(1)"])
+def test_a_value_that_is_refused_as_usage_is_named(end: str) -> None:
+    """Then the least call looks as if it were made wrongly."""
+    found = _derived(f"import sys\n{_ARGPARSE}a = p.parse_args()\nif not valid(a.url):\n    {end}\n", "a.py")
+
+    assert [each.argument for each in found.unread] == ["url"]
+
+
+def test_a_value_that_a_call_may_leave_out_is_named_where_it_is_tested() -> None:
+    """``valid(None)`` may be false."""
+    source = _ARGPARSE + "p.add_argument('--id')\na = p.parse_args()\nif not valid(a.id):\n    raise SystemExit(2)\n"
+
+    assert [each.argument for each in _derived(source, "a.py").unread] == ["id"]
 
 
 SHELLS = {

@@ -11,6 +11,8 @@ import pytest
 
 from skillruntime.derive import CommandLine, derive, to_argv
 
+pytestmark = pytest.mark.processes
+
 LOOP = (
     'while [ $# -gt 0 ]; do\n  case "$1" in\n    --name) NAME="$2"; shift 2 ;;\n'
     '    --days) DAYS="$2"; shift 2 ;;\n    *) echo "unknown $1"; exit 2 ;;\n  esac\n'
@@ -57,6 +59,13 @@ CASES: list[tuple[str, list[str]]] = [
         '[ -n "$FILE" ] || { echo "no file"; exit 1; }\necho "$FILE" "$ROOT"\n',
         ["file"],
     ),
+    (
+        'in="${1:-}"\n[ -n "$in" ] || exit 2\nshift || true\nwhile [ $# -gt 0 ]; do\n  case "$1" in\n'
+        '    --out) out="${2:-}"; shift 2 ;;\n    *) exit 2 ;;\n  esac\ndone\necho "$in"\n',
+        ["in"],
+    ),
+    (f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n  exit 1\nfi\necho ok\n', []),
+    ('if [ $# -lt 2 ]; then\n  exit 1\nfi\nTO=$1\nshift\nfor f in "$@"; do\n  echo "$f $TO"\ndone\n', ["to", "f"]),
 ]
 
 
@@ -78,7 +87,7 @@ def test_the_least_call_is_not_refused(body: str, required: list[str], tmp_path:
             known = schema["properties"][name]
             given[name] = known["enum"][0] if "enum" in known else ["a"] if known.get("type") == "array" else "a"
         words = to_argv(line, given)
-        return subprocess.run(["bash", str(script), *words], capture_output=True, timeout=60, check=False).returncode
+        return subprocess.run(["bash", str(script), *words], capture_output=True, timeout=300, check=False).returncode
 
     assert sorted(schema.get("required", [])) == sorted(required)
     assert run(required) == 0

@@ -9,6 +9,8 @@ import pytest
 from benchmarks.derive_truth import ask, compare
 from skillruntime.derive import derive
 
+pytestmark = pytest.mark.processes
+
 SCRIPTS = Path(__file__).parent / "scripts"
 ARGPARSE = sorted(path.name for path in SCRIPTS.glob("a*.py"))
 

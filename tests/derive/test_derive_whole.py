@@ -19,7 +19,8 @@ def derived(source: str, path: str) -> Derivation:
 @pytest.mark.parametrize(
     ("source", "unread"),
     [
-        ('ID=$1\n[[ $ID == *@* ]] || exit 1\necho "$ID"\n', "id"),
+        ('ID=$1\n[[ $ID == *@* ]] || { echo "usage: a.sh ID"; exit 1; }\necho "$ID"\n', "id"),
+        ('A=$1\nB=${2:-}\n[[ $B == *@* ]] || exit 1\necho "$A"\n', "b"),
     ],
 )
 def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(source: str, unread: str) -> None:
@@ -106,17 +107,6 @@ def test_each_check_in_a_row_is_a_requirement_of_its_own() -> None:
     schema = found.document["input"]
     assert schema["required"] == ["mode", "file"]
     assert schema["anyOf"] == [{"required": ["key"]}, {"required": ["limit"]}]
-
-
-def test_an_exact_number_of_positionals_demands_words() -> None:
-    """``positionals.length !== 1`` refuses none."""
-    counted = (
-        "import { parseArgs } from 'node:util';\n"
-        "const { positionals } = parseArgs({ options: {}, allowPositionals: true });\n"
-        "if (positionals.length !== 1) { process.exit(2); }\n"
-    )
-
-    assert derived(counted, "scripts/a.mjs").document["input"]["required"] == ["positionals"]
 
 
 def test_nothing_is_written_to_the_host_about_a_script(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,8 @@ from skillruntime.derive.command_line import CommandLine, to_argv
 from skillruntime.errors import SkillInputError
 from tests.derive.script_values import SCRIPTS, parsed
 
+pytestmark = pytest.mark.processes
+
 
 def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
     """Return the words for *arguments*, with the defaults that the contract fills in."""

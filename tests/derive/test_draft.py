@@ -55,7 +55,6 @@ ADVICE = [
     ({"properties": {"n": {"type": "integer"}}}, "parameter-no-range"),
     ({"properties": {"f": {"type": "string", "description": "Format: json, csv or md"}}}, "parameter-free-string"),
     ({"properties": {"f": {"type": "string"}}}, "parameter-no-description"),
-    ({"properties": {"f": {"type": "string", "description": "f"}}}, "parameter-empty-description"),
     ({"properties": {"f": {"type": "string"}}}, "contract-no-required"),
     ({"properties": {"f": {"type": "string"}}}, "contract-open"),
     ({"properties": {n: {"type": "string"} for n in "abcdef"}, "required": list("abcdef")}, "contract-many-required"),

@@ -76,14 +76,11 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
         return "whether it is there depends on a condition"
     if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
-    # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337).
-    if nargs == "A...":
-        return "it takes all words that are left"
-    if isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES:
-        return f"it is declared with {nargs} values"
+    # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337);
     # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its letters.
-    if action == "extend" and nargs in (None, "?") and named.get("type") is None:
-        return "it splits its text into single characters"
+    is_none = isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES
+    if nargs == "A..." or is_none or (action == "extend" and nargs in (None, "?") and named.get("type") is None):
+        return "it takes words in a way that cannot be declared"
     return ""
 
 
@@ -224,7 +221,7 @@ def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
 
 
 def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
-    """The default as it would be given: text is converted as argparse does it; ABSENT where it cannot be said."""
+    """The default as it would be given; ABSENT where it cannot be said."""
     if default is None or default is UNKNOWN:
         return ABSENT
     # `_get_values` (line 2465) converts a default only where it is a text; the items of a list stay as they are.
@@ -232,14 +229,4 @@ def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
         items = [_as_given(item, value, False) for item in default] if isinstance(default, list | tuple) else [ABSENT]
         return ABSENT if any(item is ABSENT for item in items) else items
     plain = to_json(default)
-    kind = value.schema.get("type")
-    try:
-        match kind, plain:
-            # argparse converts a text default by the argument's type (`parse_known_args`, line 2135).
-            case "integer", str():
-                plain = int(plain)
-            case "number", str():
-                plain = float(plain)
-    except ValueError:
-        return ABSENT
     return plain if fits(plain, value.schema) else ABSENT

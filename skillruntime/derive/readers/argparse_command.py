@@ -39,13 +39,14 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
     # The usual handler raises at the second use of a flag, so such a script does not run at all.
     if parser.named.get("conflict_handler", "error") != "error":
         command.unread.append(Unread("arguments", "a later argument may replace an earlier one"))
-    command.arguments = _in_reach(_merged(reads), command)
+    command.arguments = _merged(reads)
     _read_groups(parser, command)
     command.unread += parser.unread
     if parser.ignores_unknown:
         # Words that the parser does not know go to another program or parser (`parse_known_args`, line 1875).
         command.notes.append("the script ignores unknown arguments (parse_known_args)")
     _read_commands(parser, command)
+    _report_out_of_reach(command)
     function = next((parser.defaults[key] for key in _HANDLERS if key in parser.defaults), None)
     command.handler = function.name if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else ""
     return command
@@ -57,13 +58,9 @@ def _read_groups(parser: Parser, command: Command) -> None:
         # JSON Schema excludes each pair by a rule of its own: a thousand members would be half a million rules.
         if size > EXCLUSIVE_LIMIT:
             command.unread.append(Unread("arguments", f"more than {EXCLUSIVE_LIMIT} of them exclude each other"))
-        elif size > 1:
+        # A group of one excludes nothing; only its ``required`` counts.
+        elif size > 1 or parser.groups.get(number):
             command.exclusive[number] = parser.groups.get(number, False)
-    # A group of one excludes nothing; only its ``required`` counts.
-    for index, each in enumerate(command.arguments):
-        if each.group is not None and each.group in parser.groups and sizes[each.group] == 1:
-            required = each.required or parser.groups[each.group]
-            command.arguments[index] = replace(each, group=None, required=required)
 
 
 def _merged(reads: list[Read]) -> list[Argument]:
@@ -111,21 +108,19 @@ def _name(read: Read, dest: str, *, always: bool = False) -> str:
     return dest
 
 
-def _in_reach(arguments: list[Argument], command: Command) -> list[Argument]:
-    """Leave out positionals that never get a word: an open list before them takes them all."""
-    kept: list[Argument] = []
+def _report_out_of_reach(command: Command) -> None:
+    """Report the positionals behind an open list that may be left out: it takes their words."""
     open_list = ""
-    for argument in arguments:
-        if not argument.flags:
+    for each in command.arguments:
+        if not each.flags:
             # `_match_arguments_partial` (line 2213) matches positionals as one greedy regular expression.
-            is_open = argument.takes in ("values", "rest") and argument.length is None
-            if open_list and (is_open or not argument.required):
-                if argument.required or argument.least:
-                    command.unread.append(Unread(argument.name, f"it cannot be distinguished from {open_list}"))
-                continue
-            open_list = argument.name if is_open else open_list
-        kept.append(argument)
-    return kept
+            is_open = each.takes in ("values", "rest") and each.length is None
+            if open_list and (is_open or not each.required):
+                command.unread.append(Unread(each.name, f"{open_list} takes its words", is_needed=True))
+            open_list = each.name if is_open else open_list
+    # The subparsers action is a positional with ``nargs="A..."``.
+    if open_list and command.chooser:
+        command.unread.append(Unread(command.chooser, f"{open_list} takes its word", is_needed=True))
 
 
 def _read_commands(parser: Parser, command: Command) -> None:
@@ -137,13 +132,4 @@ def _read_commands(parser: Parser, command: Command) -> None:
     # Without ``dest`` the name of the command is not stored, so any name will do for ours.
     dest = parser.chooser.get("dest")
     command.chooser = plain_name(dest) if isinstance(dest, str) and dest else "command"
-    # Since Python 3 a parser with subparsers accepts no command; a script that sets a default function expects that.
-    # ``set_defaults(func=None)`` is there to be tested.
-    does_without = any(parser.defaults.get(key) is not None for key in _HANDLERS)
-    command.chooser_required = parser.chooser.get("required") is True or not does_without
     command.commands = {word: read_parser(below) for word, below in parser.commands.items()}
-    # The subparsers action is a positional with ``nargs="A..."``: an open list before it takes its word.
-    for argument in list(command.arguments):
-        if not argument.flags and argument.length is None and argument.takes == "values":
-            command.unread.append(Unread(argument.name, "it would swallow the command"))
-            command.arguments.remove(argument)

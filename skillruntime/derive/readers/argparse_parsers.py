@@ -245,22 +245,12 @@ class _Reader:
     def assign(self, targets: list[ast.expr], value: ast.expr, names: _Names) -> None:
         made = self.value(value, names)
         for target in targets:
-            if isinstance(target, ast.Tuple) and isinstance(made, tuple) and len(made) == len(target.elts):
-                for one, part in zip(target.elts, made, strict=True):
-                    names.bind(dotted(one), part)
-                continue
-            name, (owner, _, last) = dotted(target), dotted(target).rpartition(".")
-            holder = names.find(owner)
+            name = dotted(target)
+            holder = names.find(name.rpartition(".")[0])
             if isinstance(holder, Asked):
                 holder.named["**"] = UNKNOWN  # ``action.choices = [...]``, after it was added
-            elif isinstance(holder, _Handle):
-                known = evaluate(value, names.scope)
-                if holder.number is not None:
-                    holder.parser.groups[holder.number] = known is True
-                elif holder.holds_commands:
-                    holder.parser.chooser[last] = known
-                else:
-                    holder.parser.named[last] = known
+            elif isinstance(holder, _Handle) and holder.number is not None:
+                holder.parser.report("a group is changed", value.lineno)
             elif name and (made is not None or names.find(name) is not None):
                 names.bind(name, made)
 
@@ -283,8 +273,6 @@ class _Reader:
             case ast.Call():
                 self.step()
                 return self.call(node, names)
-            case ast.Tuple(elts=parts):
-                return tuple(self.value(each, names) for each in parts)
             case ast.Lambda():
                 return None
         self.inside(node, names)
@@ -302,10 +290,9 @@ class _Reader:
         if isinstance(function, _Function):
             return self.function(function, _parameters(function, given, named))
         for each in [*given, *named.values()]:
-            for part in each if isinstance(each, tuple) else [each]:
-                name = dotted(node.func) or "a function that cannot be read"
-                if isinstance(part, _Handle) and name not in _HARMLESS:
-                    part.parser.report(f"{name} may add some", node.lineno)
+            name = dotted(node.func) or "a function that cannot be read"
+            if isinstance(each, _Handle) and name not in _HARMLESS:
+                each.parser.report(f"{name} may add some", node.lineno)
         return None
 
     def function(self, function: _Function, objects: dict[str, Any]) -> Any:
@@ -385,8 +372,6 @@ class _Reader:
             return _Handle(parser)
         if self.conditions > above.level:
             above.report("whether the command is there depends on a condition", node.lineno, word)
-        if "parser_class" in above.chooser:
-            parser.report("the class of its parser cannot be read", node.lineno)
         above.commands[word] = parser
         return _Handle(parser)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.readers.python_checks import apply_checks, checks_of_function, refuses
+from skillruntime.derive.readers.python_checks import apply_checks, checks_of_function
 from skillruntime.derive.readers.python_values import (
     UNKNOWN,
     Called,
@@ -27,11 +27,11 @@ from skillruntime.derive.readers.python_values import (
 )
 from skillruntime.derive.readers.typer_signatures import WORDS, typer_parameters
 from skillruntime.derive.readers.value_types import (
-    DATE_TIME,
     INTEGER,
     NUMBER,
     PATH,
     fits,
+    ranged,
     read_type,
     refuses_values,
     to_json,
@@ -47,7 +47,6 @@ _TYPES = {
     "click.INT": INTEGER,
     "click.FLOAT": NUMBER,
     "click.STRING": TEXT,
-    "click.UNPROCESSED": TEXT,
     "click.BOOL": WORDS,
     "click.UUID": ValueType({"type": "string", "format": "uuid"}),
     "click.Path": PATH,
@@ -55,9 +54,6 @@ _TYPES = {
     # click's BOOL takes words, not a switch: ``--cache true`` (click.types.BoolParamType).
     "builtins.bool": WORDS,
 }
-# Eager: they print and exit before anything else happens.
-_EAGER = ("version_option", "help_option")
-_TERMINAL = ("password_option", "confirmation_option")
 
 
 @dataclass(slots=True, eq=False)
@@ -114,10 +110,7 @@ def _find_commands(tree: ast.Module, scope: Scope) -> dict[str, _Made]:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if (made := _decorated(statement, scope, found)) is not None:
                     found[statement.name] = made
-            case (
-                ast.Assign(targets=[ast.Name(id=name)], value=value)
-                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
-            ):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 known = evaluate(value, scope)
                 if isinstance(known, Called) and known.name in ("click.Group", "typer.Typer"):
                     is_typer = known.name == "typer.Typer"
@@ -156,8 +149,11 @@ def _decorated(node: Function, scope: Scope, found: dict[str, _Made]) -> _Made |
         elif isinstance(known, Called) and name in ("click.command", "click.group"):
             word = _command_word(node.name, known.arguments, known.named)
             made = _Made(word, known.named, name == "click.group", node)
-        elif isinstance(known, Called) and name.rpartition(".")[2] in ("option", "argument", *_EAGER, *_TERMINAL):
+        elif isinstance(known, Called) and name in ("click.option", "click.argument"):
             parameters.append(known)
+        # ``password_option``, ``confirmation_option``; the two others print and exit before anything else happens.
+        elif name.endswith("_option") and not name.endswith(("version_option", "help_option")):
+            unread.append(Unread("an option", "it asks at a terminal", node.lineno, is_needed=True))
         elif _may_add(call, name, scope):
             unread.append(Unread("an option", f"{ast.unparse(call.func)} may add some", node.lineno))
     if made is not None and not made.is_typer:
@@ -224,13 +220,12 @@ def _to_command(made: _Made, description: str, *, is_top: bool) -> Command:
             return _to_command(only, first_paragraph(made.named.get("help")) or description, is_top=False)
     command = Command("click", first_paragraph(_help_text(made)) or description)
     command.unread += made.unread
-    plain = _read_parameters(made, command)
+    filled = _read_parameters(made, command)
     if made.function is not None and not made.is_group:
         names = {each.name for each in command.arguments}
-        apply_checks(command, checks_of_function(made.function, names), names - plain)
+        apply_checks(command, checks_of_function(made.function, names), filled)
     if made.is_group:
         command.chooser = "command"
-        command.chooser_required = made.named.get("invoke_without_command") is not True or _refuses_alone(made)
         for word, below in made.below.items():
             command.commands[word] = _to_command(below, "", is_top=False)
         if not command.commands:
@@ -247,8 +242,8 @@ def _help_text(made: _Made) -> str:
 
 
 def _read_parameters(made: _Made, command: Command) -> set[str]:
-    """Add the parameters of *made* to *command*; return those that have no value but from the command line."""
-    plain: set[str] = set()
+    """Add the parameters of *made* to *command*; return those that may have a value from elsewhere."""
+    filled: set[str] = set()
     taken: dict[str, int] = {}
     for each in made.parameters:
         found = _read_parameter(each, command)
@@ -256,18 +251,11 @@ def _read_parameters(made: _Made, command: Command) -> set[str]:
             command.unread.append(found)
         elif found is not None:
             command.arguments.append(replace(found, name=free_name(plain_name(found.name), taken)))
-            if not {"envvar", "callback", "prompt"} & each.named.keys() and each.named.get("default") in (None, False):
-                plain.add(found.name)
+            if {"envvar", "callback", "prompt"} & each.named.keys() or each.named.get("default") not in (None, False):
+                filled.add(command.arguments[-1].name)
             if found.required and refuses_values(each.named.get("callback")):
                 command.unread.append(Unread(found.shown, "its callback may refuse the value", each.node.lineno))
-    return plain
-
-
-def _refuses_alone(made: _Made) -> bool:
-    """Whether a group refuses a call without a command: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
-    nodes = all_nodes(made.function) if made.function is not None else ()
-    tests = [each.test for each in nodes if isinstance(each, ast.If) and refuses(each.body)]
-    return any("invoked_subcommand" in ast.unparse(each) for each in tests)
+    return filled
 
 
 def _split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:
@@ -290,19 +278,14 @@ def _split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | N
 
 
 def _read_parameter(made: Called, command: Command) -> Argument | Unread | None:
-    what, line = made.name.rpartition(".")[2], made.node.lineno
     declarations = [each for each in made.arguments if isinstance(each, str)]
-    shown = declarations[0] if declarations else what
-    if what in _EAGER:
-        return None
-    if what in _TERMINAL or len(declarations) != len(made.arguments) or "**" in made.named or not declarations:
-        return Unread(shown, "it asks at a terminal" if what in _TERMINAL else "it is computed", line, is_needed=True)
-    # A class of its own may take any number of words; an eager callback usually prints and exits.
-    if "cls" in made.named:
-        return Unread(shown, "it is of a class of its own", line)
+    # A class of its own may take any number of words.
+    if len(declarations) != len(made.arguments) or {"**", "cls"} & made.named.keys() or not declarations:
+        return Unread(next(iter(declarations), "a parameter"), "it is computed", made.node.lineno, is_needed=True)
+    # An eager callback usually prints and exits.
     if "callback" in made.named and made.named.get("is_eager") is True:
         return None
-    if what == "argument":
+    if made.name.endswith("argument"):
         return _read_argument(made, declarations[0], command)
     return _read_option(made, declarations, command)
 
@@ -332,7 +315,7 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
     default, kind = named.get("default"), named.get("type")
     # ``prompt=True`` reads from the terminal, which a tool does not have.
     required = named.get("required") is True or named.get("prompt", False) not in (None, False)
-    argument = Argument(name, flags, required=required, description=_help(named, default))
+    argument = Argument(name, flags, required=required, description=flattened(named.get("help") or named.get("prompt")))
     if named.get("count") is True:
         return replace(argument, takes="count", default=default if type(default) is int else 0, required=False)
     is_flag = named.get("is_flag")
@@ -341,9 +324,8 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
     # ``--upper`` with ``flag_value="upper"``: several flags set one parameter, and each is a switch here.
     if named.get("flag_value", True) is not True:
         return replace(argument, name=flags[0], takes="nothing")
-    # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
     if is_flag is None and kind is None:
-        is_flag = isinstance(default, bool) and "multiple" not in named
+        is_flag = _is_flag_by_default(named)
     if is_flag or off is not None:
         known = default if isinstance(default, bool) and off else ABSENT
         return replace(argument, takes="nothing", off_flag=off, default=known)
@@ -357,13 +339,9 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
     return argument if nargs == 1 else replace(argument, takes="values", length=nargs, least=nargs)
 
 
-def _help(named: dict[str, Any], default: Any) -> str:
-    text = flattened(named.get("help"))
-    if named.get("prompt") not in (None, False):
-        text = text or flattened(named["prompt"])
-        if isinstance(default, str | int | float):
-            text = f"{text} (usually {default})".strip()
-    return text
+def _is_flag_by_default(named: dict[str, Any]) -> bool:
+    # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
+    return isinstance(named.get("default"), bool) and "multiple" not in named
 
 
 def _noted(command: Command, shown: str, value: ValueType) -> ValueType:
@@ -387,12 +365,9 @@ def _read_click_type(kind: Any, default: Any) -> ValueType:
             return _TYPES[name]
         case Called(name="click.Choice"):
             return _read_choice(kind)
-        case Called(name="click.IntRange" | "click.FloatRange"):
-            return _read_range(kind)
-        case Called(name="click.DateTime", arguments=[], named={}):
-            return DATE_TIME
-        case Called(name="click.DateTime"):
-            return TEXT
+        case Called(name="click.IntRange" | "click.FloatRange" as name):
+            base = INTEGER if name == "click.IntRange" else NUMBER
+            return ranged(base, dict(zip(("min", "max"), kind.arguments, strict=False)) | kind.named)
     return read_type(kind)
 
 
@@ -405,19 +380,6 @@ def _read_choice(made: Called) -> ValueType:
     is_whole = isinstance(given, Enumeration)
     words = [str(item.name if is_whole else item.value) if isinstance(item, Member) else item for item in items]
     return ValueType({"type": "string", "enum": list(dict.fromkeys(words))})
-
-
-def _read_range(made: Called) -> ValueType:
-    kind = "integer" if made.name.endswith("IntRange") else "number"
-    edges = dict(zip(("min", "max", "min_open", "max_open", "clamp"), made.arguments, strict=False)) | made.named
-    schema: dict[str, Any] = {"type": kind}
-    # A clamped range accepts any number, and changes it.
-    if edges.get("clamp") is not True:
-        for edge, closed in (("min", "minimum"), ("max", "maximum")):
-            if isinstance(edges.get(edge), int | float):
-                is_open = edges.get(f"{edge}_open") is True
-                schema[f"exclusive{closed.capitalize()}" if is_open else closed] = edges[edge]
-    return ValueType(schema)
 
 
 def _fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from skillruntime.derive.command import Command
-from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, least_call, names_in, refuse
+from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Check, Test, least_call, names_in, refuse
 from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
 
-__all__ = ["Check", "apply_checks", "checks_of_arguments", "checks_of_function", "refuses"]
+__all__ = ["apply_checks", "checks_of_arguments", "checks_of_function", "refusal"]
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
 """Conditions around a check; behind more of them nothing is decided."""
 
-LONG = 20
-"""Characters, or items: a check that there are no more of them refuses no minimal call."""
-
-_ERRORS = (
+_USAGE_ERRORS = (
     *("UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage", "MissingParameter", "ClickException"),
-    *("ArgumentError", "ArgumentTypeError", "ValueError"),
+    *("ArgumentError", "ArgumentTypeError"),
 )
 _EXITS = ("SystemExit", "exit", "quit", "Exit", "_exit")
 _OUTPUT = ("print", "echo", "secho", "write", "error", "warning", "critical", "exception", "info")
+_TRIMS = ("strip", "lstrip", "rstrip", "lower", "upper", "split")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 _MACHINE = frozenset(
     {"exists", "is_file", "is_dir", "isfile", "isdir", "access", "which", "isatty", "environ", "getenv"}
@@ -43,23 +41,14 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Tests that together end the script, the last as it is written, and the function they are in."""
-
-    tests: list[Test]
-    shown: ast.expr
-    function: str
-
-
 @dataclass(slots=True)
 class _Names:
     """What the names of a function, or of the module, hold: all that was parsed, or the value of one argument."""
 
     holders: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
-    doubtful: dict[str, str] = field(default_factory=dict)
-    """Names that hold an argument's value, or something else."""
+    tests: dict[str, Test] = field(default_factory=dict)
+    """When other names hold something that is not empty: ``source = args.file or args.url``."""
     problems: set[str] = field(default_factory=set)
     """Names of what a function of the script gave for all that was parsed: ``problems = validate(args)``."""
 
@@ -119,15 +108,17 @@ class _Walk:
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of an ``if`` and its ``else``; *before* is extended by what holds behind it."""
         yield from self.calls(statement.test, before)
-        test = _to_test(statement.test, self.names)
-        if isinstance(statement.test, ast.Name) and statement.test.id in self.names.problems:
-            test = ("unknown", frozenset({"arguments"}))
+        is_problem = isinstance(statement.test, ast.Name) and statement.test.id in self.names.problems
+        test = ("unknown", frozenset({"arguments"})) if is_problem else _to_test(statement.test, self.names)
         for condition, body in ((test, statement.body), (("not", test), statement.orelse)):
-            if body and refuses(body, self.functions):
-                yield Check([*before, condition], statement.test, self.inside[-1])
+            how = refusal(body, self.functions) if body else ""
+            if how:
+                shown = ast.unparse(statement.test)
+                is_usage = how == "usage" or any("usage" in ast.unparse(each).lower() for each in body)
+                yield Check([*before, condition], shown, is_usage, statement.lineno, self.inside[-1])
             elif body:
                 yield from self.body(body, [*before, condition])
-        if refuses(statement.body, self.functions):
+        if refusal(statement.body, self.functions):
             before.append(("checked", ("not", test)))
         elif _leaves(statement.body):
             before.append(("not", test))
@@ -146,7 +137,9 @@ class _Walk:
             self.names.values[name] = own
         # ``query = args.query``, and something else later: it may be either.
         elif name in self.names.values:
-            self.names.doubtful[name] = self.names.values.pop(name)
+            self.names.tests[name] = ("unknown", frozenset({self.names.values.pop(name)}))
+        elif _is_of_arguments(test := _to_test(value, self.names)):
+            self.names.tests[name] = test
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
@@ -160,7 +153,8 @@ class _Walk:
                 ]
                 holders = {parameter for parameter, value in pairs if dotted(value) in self.names.holders}
                 values = {parameter: own for parameter, value in pairs if (own := self.names.given(value))}
-                yield from self.function(name, _Names(holders, values), before)
+                tests = {one: self.names.tests[dotted(each)] for one, each in pairs if dotted(each) in self.names.tests}
+                yield from self.function(name, _Names(holders, values, tests), before)
 
     def function(self, name: str, names: _Names, before: list[Test]) -> Iterator[Check]:
         self.walked.add(name)
@@ -204,36 +198,48 @@ def apply_checks(
     *filled* are arguments that the script itself may set, *outer* the values of those of the commands above.
     """
     outer = outer or {}
-    below = list(command.all_commands())
-    handlers = {each.handler for each in below} - {command.handler, ""}
+    handlers = {each.handler for each in command.all_commands()} - {command.handler, ""}
+    below = {word: _names_below(inner) for word, inner in command.commands.items()}
+    inside = set().union(*below.values(), {command.chooser}) - {each.name for each in command.arguments}
+    _apply_own(command, [each for each in checks if each.function not in handlers], inside, filled, outer)
+    values = {**outer, **least_call(command, filled)}
+    for word, inner in command.commands.items():
+        # No other command's arguments are there to be tested.
+        others = inside - below[word] - values.keys() - {command.chooser}
+        possible = [each for each in checks if each.function not in handlers or each.function == inner.handler]
+        possible = [each for each in possible if not each.used & others]
+        apply_checks(inner, possible, filled, {**values, command.chooser: word})
+
+
+def _apply_own(
+    command: Command, checks: list[Check], inside: set[str], filled: set[str], outer: Mapping[str, object]
+) -> None:
+    """Require in *command* itself what those of *checks* demand that test nothing of the commands *inside* it."""
+    own = {each.name for each in command.arguments}
     for check in checks:
-        if check.function not in handlers and _is_about(check, command, outer, below):
+        # What the outer command has was tested there, but for the word that chose this one.
+        is_outer = bool(outer) and all(not isinstance(outer.get(each, ""), str) for each in check.used)
+        if not check.used & inside and (check.used & own or not is_outer):
             # Such a function is called for its command alone, under no other condition.
             is_own = bool(command.handler) and check.function == command.handler
             tests = check.tests[1:] if is_own and check.tests[0] is ANYTHING else check.tests
-            refuse(command, tests, ast.unparse(check.shown), filled=filled, outer=outer, line=check.shown.lineno)
-    values = {**outer, **least_call(command, filled)}
-    for word, inner in command.commands.items():
-        others = [each for each in checks if each.function not in handlers or each.function == inner.handler]
-        apply_checks(inner, others, filled, {**values, command.chooser: word})
+            refuse(command, replace(check, tests=tests), filled=filled, outer=outer)
 
 
-def _is_about(check: Check, command: Command, outer: Mapping[str, object], below: list[Command]) -> bool:
-    """Whether *check* is to be looked at for *command*, and not for one below or above it."""
-    own = {each.name for each in command.arguments}
-    used = set().union(*map(names_in, check.tests))
-    if command.chooser in used or used & ({argument.name for each in below for argument in each.arguments} - own):
-        return False
-    # A test of what the outer command has was looked at there, but for one of the word that chose this one.
-    return bool(used & own) or not outer or any(isinstance(outer.get(each, ""), str) for each in used)
+def _names_below(command: Command) -> set[str]:
+    return {
+        name
+        for each in (command, *command.all_commands())
+        for name in (*(a.name for a in each.arguments), each.chooser)
+    }
 
 
 def _is_parse(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARSES
 
 
-def refuses(body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})) -> bool:
-    """Whether *body* ends the script as one that was called wrongly.
+def refusal(body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})) -> str:
+    """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``; nothing where it goes on.
 
     ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
     """
@@ -241,28 +247,37 @@ def refuses(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
     for each in calls:
         owner, _, name = dotted(each).rpartition(".")
         if name in ("print_help", "print_usage", "fail") or (name == "error" and owner and "log" not in owner.lower()):
-            return True
+            return "usage"
     last = body[-1]
     if isinstance(last, ast.Return):
-        return _returns_error(last, len(body) - 1, [dotted(each).rpartition(".")[2] for each in calls])
+        return _returned(last, len(body) - 1, [dotted(each).rpartition(".")[2] for each in calls])
     call = last.value if isinstance(last, ast.Expr) else last.exc if isinstance(last, ast.Raise) else None
     if not isinstance(call, ast.Call):
-        return False
+        return ""
     name = dotted(call.func).rpartition(".")[2]
-    # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
     if name in _EXITS:
-        status = [*call.args, *(each.value for each in call.keywords)][:1]
-        return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
-    return name in _ERRORS or (name in functions and refuses(functions[name].body))
+        return _exited(call)
+    if name in functions:
+        return refusal(functions[name].body)
+    return "usage" if name in _USAGE_ERRORS else "work" if name == "ValueError" else ""
 
 
-def _returns_error(last: ast.Return, before: int, called: list[str]) -> bool:
+def _exited(call: ast.Call) -> str:
+    """``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error."""
+    status = [*call.args, *(each.value for each in call.keywords), None][0]
+    # ``sys.exit(run(args))``: what the work came to.
+    if dotted(status.func if isinstance(status, ast.Call) else None).islower():
+        return ""
+    return "work" if status is not None and getattr(status, "value", "") not in (0, None) else ""
+
+
+def _returned(last: ast.Return, before: int, called: list[str]) -> str:
     status = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
     # ``print("--input is required"); return``.
     if status is None:
-        return before > 0 and len(called) == before and set(called) <= set(_OUTPUT)
+        return "work" if before > 0 and len(called) == before and set(called) <= set(_OUTPUT) else ""
     # ``sys.exit(main())``: what ``main`` returns is the status.
-    return type(status) is int and status != 0
+    return "work" if type(status) is int and status != 0 else ""
 
 
 def _leaves(body: list[ast.stmt]) -> bool:
@@ -287,29 +302,47 @@ def _to_test(node: ast.expr, names: _Names) -> Test:
             return ("and" if isinstance(op, ast.And) else "or", [_to_test(each, names) for each in values])
         case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.List(elts=values) | ast.Tuple(elts=values)]):
             return ("and" if name == "all" else "or", [_to_test(each, names) for each in values])
-        # ``len(args.prompt) > 1500``: a value that is no longer than needed passes.
-        case ast.Compare(
-            left=ast.Call(func=ast.Name(id="len")),
-            ops=[ast.Gt() | ast.GtE()],
-            comparators=[ast.Constant(value=int(most))],
-        ) if most >= LONG:
-            return MACHINE
+        case ast.Name(id=name) if name in names.tests:
+            return names.tests[name]
+        case ast.Constant(value=value):
+            return ("and" if value else "or", [])
+        # A text that was trimmed, and a part of a list, are empty where the whole is.
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[]) if name in _TRIMS:
+            return _to_test(owner, names)
+        case ast.Subscript(value=owner, slice=ast.Slice()):
+            return _to_test(owner, names)
+        case ast.IfExp(body=ast.Subscript(value=owner, slice=ast.Slice()), orelse=other) if names.given(owner):
+            if names.given(owner) == names.given(other):
+                return ("given", names.given(owner))
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             how = _OPERATORS.get(type(op), "in")
-            one, other = _operand(left, names), _operand(right, names)
-            if one is not None and other is not None:
-                test: Test = ("compare", how, one, other)
+            operands = _operand(left, names), _operand(right, names)
+            if None not in operands:
+                test: Test = ("compare", how, *operands)
                 return ("not", test) if isinstance(op, ast.NotIn) else test
+    return _unknown(node, names)
+
+
+def _unknown(node: ast.expr, names: _Names) -> Test:
+    """Return a test that cannot be read, with the arguments that it mentions."""
     nodes = all_nodes(node)
     if any(getattr(each, "attr", getattr(each, "id", "")) in _MACHINE for each in nodes):
         return MACHINE
-    used = {names.given(each) or names.doubtful.get(dotted(each), "") for each in nodes}
-    return ("unknown", frozenset(used - {""}))
+    used = {names.given(each) or "" for each in nodes} - {""}
+    return ("unknown", frozenset(used.union(*(names_in(names.tests.get(dotted(each), ANYTHING)) for each in nodes))))
+
+
+def _is_of_arguments(test: Test) -> bool:
+    """Whether only arguments that are given, or not, decide *test*; few, since names of names could double them."""
+    parts = test[1] if test[0] == "or" else [test]
+    return 0 < len(parts) < 6 and all(each[0] == "given" for each in parts)
 
 
 def _operand(node: ast.expr, names: _Names) -> Test | None:
     if (name := names.given(node)) is not None:
         return ("name", name)
+    if isinstance(node, ast.Call) and dotted(node.func) == "len" and (name := names.given(node.args[0])) is not None:
+        return ("len", name)
     try:
         return ("value", ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, MemoryError):

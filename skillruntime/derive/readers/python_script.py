@@ -126,9 +126,20 @@ def _read_argparse(source: Source) -> Reading | None:
     command = read_parser(parser, description=first_paragraph(ast.get_docstring(source.tree)))
     flags = {flag for each in [command, *command.all_commands()] for one in each.arguments for flag in one.flags}
     command.unread += _words_beside(source, flags | {"-h", "--help", "--version", "-V"})
+    _name_handlers(source, command)
     checks, filled = checks_of_arguments(source)
     apply_checks(command, checks, filled)
     return Reading(command, "argparse")
+
+
+def _name_handlers(source: Source, command: Command) -> None:
+    """Note which function does the work of each command: ``{"pack": cmd_pack, "list": cmd_list}[args.command]``."""
+    for table in source.nodes:
+        pairs = zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ()
+        for key, value in pairs:
+            below = command.commands.get(str(getattr(key, "value", "")))
+            if below is not None and not below.handler:
+                below.handler = dotted(value)
 
 
 def _words_beside(source: Source, flags: set[str]) -> list[Unread]:

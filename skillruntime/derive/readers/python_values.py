@@ -346,13 +346,7 @@ def _attribute_of(value: Any, name: str) -> Any:
 
 
 def _list(node: ast.List | ast.Tuple | ast.Set, scope: Scope, depth: int) -> Any:
-    items: list[Any] = []
-    for each in node.elts:
-        if isinstance(each, ast.Starred):
-            inner = items_of(evaluate(each.value, scope, depth))
-            items += [UNKNOWN] if inner is UNKNOWN else inner
-        else:
-            items.append(evaluate(each, scope, depth))
+    items = [evaluate(each, scope, depth) for each in node.elts]
     return tuple(items) if isinstance(node, ast.Tuple) else items
 
 
@@ -385,24 +379,12 @@ def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
     # ``"--ext-%s" % name``.
     if isinstance(node.op, ast.Mod) and isinstance(left, str) and isinstance(right, str | int):
         return left.replace("%s", str(right)) if left.count("%") == left.count("%s") == 1 else UNKNOWN
-    # ``10 * 1024``.
-    if isinstance(node.op, ast.Mult) and isinstance(left, int | float) and isinstance(right, int | float):
-        return left * right if abs(left) < 1e15 and abs(right) < 1e15 else UNKNOWN
     return UNKNOWN
 
 
 def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
     value = evaluate(node.operand, scope, depth)
     return -value if isinstance(node.op, ast.USub) and isinstance(value, int | float) else UNKNOWN
-
-
-def _comprehension(node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: Scope, depth: int) -> Any:
-    """``[each.value for each in Colour]``."""
-    loop = node.generators[0]
-    items = items_of(evaluate(loop.iter, scope, depth))
-    if len(node.generators) > 1 or loop.ifs or items is UNKNOWN or not isinstance(loop.target, ast.Name):
-        return UNKNOWN
-    return [evaluate(node.elt, Scope(scope, {loop.target.id: item}), depth) for item in items]
 
 
 def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
@@ -442,6 +424,5 @@ _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
     ast.JoinedStr: _joined,
     ast.BinOp: _binary,
     ast.UnaryOp: _negative,
-    **dict.fromkeys((ast.ListComp, ast.GeneratorExp, ast.SetComp), _comprehension),
     ast.Call: _call,
 }

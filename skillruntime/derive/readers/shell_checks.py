@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from skillruntime.derive.command import Command
-from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Test, refuse
+from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Check, Test, refuse
 from skillruntime.derive.readers.shell_syntax import Statement, below
 
 __all__ = ["ShellChecks"]
@@ -32,7 +33,7 @@ _OPERATORS = {
     "==": "==",
     "!=": "!=",
 }
-_TRUE: Test = ("compare", "==", ("value", 0), ("value", 0))
+_TRUE: Test = ("and", [])
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class ShellChecks:
     """Collects the tests under which a script ends, with what is shown of them."""
 
     functions: Mapping[str, list[Statement]]
-    found: list[tuple[list[Test], str]] = field(default_factory=list)
+    found: list[Check] = field(default_factory=list)
     tested: set[str] = field(default_factory=set)
     """Variables that are tested for being empty, with any consequence."""
     filled: set[str] = field(default_factory=set)
@@ -87,7 +88,7 @@ class ShellChecks:
         for condition, body in zip(statement.parts[::2], statement.parts[1::2], strict=False):
             test = self._test(condition[-1]) if condition else _TRUE
             self._body(body, [*before, *left, test], condition)
-            if self._refuses(body):
+            if self._refusal(body):
                 before.append(("checked", ("not", test)))
             elif body and body[-1].name in ("exit", "return", "exec"):
                 before.append(("not", test))
@@ -99,8 +100,9 @@ class ShellChecks:
 
     def _body(self, body: list[Statement], tests: list[Test], shown: list[Statement]) -> None:
         inner = body[0].parts[0] if len(body) == 1 and body[0].kind == "group" else body
-        if self._refuses(inner):
-            self.found.append((tests, next((" ".join(each.words) for each in below(shown) if each.words), "")))
+        if how := self._refusal(inner):
+            text = next((" ".join(each.words) for each in below(shown) if each.words), "")
+            self.found.append(Check(tests, text, how == "usage"))
         else:
             self._walk(inner, tests)
 
@@ -108,33 +110,33 @@ class ShellChecks:
         for word in statement.words:
             # ``: "${NAME:?}"`` ends the script where the value is empty (POSIX, 2.6.2 parameter expansion).
             for name in _DEMANDED.findall(word):
-                self.found.append(([*before, ("not", ("given", self._absolute(name)))], word))
+                self.found.append(Check([*before, ("not", ("given", self._absolute(name)))], word))
             name, is_assigned, value = word.partition("=")
             is_computed = bool(before or self.inside) or ("$" in value and not _REFERENCE.fullmatch(value))
             if is_assigned and name.isidentifier() and is_computed and value not in ("", '""'):
                 self.filled.add(name)
-        if statement.name == "read":
-            self.filled.update(statement.words[1:])
         if statement.name in self.functions and statement.name not in self.walked and len(self.inside) < 8:
             self.walked.add(statement.name)
             self.inside.append(statement.name)
             self._walk(self.functions[statement.name], before)
             self.inside.pop()
 
-    def _refuses(self, body: list[Statement]) -> bool:
-        """Whether *body* ends the script as one that was called wrongly."""
-        shows_usage = False
+    def _refusal(self, body: list[Statement]) -> str:
+        """Return how *body* ends the script with an error: ``"usage"``, ``"work"``, or nothing where it goes on."""
+        how = "work"
         for each in body:
             name = each.name
-            shows_usage |= _USAGE.fullmatch(name) is not None
+            shows_usage = _USAGE.fullmatch(name) is not None
+            if shows_usage or "usage" in " ".join((*each.words, *each.targets)).lower():
+                how = "usage"
             if name in ("exit", "return"):
-                return each.words[1:2] not in (("0",), ()) or shows_usage
+                return how if each.words[1:2] not in (("0",), ()) or how == "usage" else ""
             status = self._status(name) if name not in self.inside else None
-            if status is not None and (shows_usage or status not in ((), ("0",))):
-                return True
-            if shows_usage and name not in self.functions:
-                return True
-        return False
+            if (status is not None and (how == "usage" or status not in ((), ("0",)))) or (
+                shows_usage and name not in self.functions
+            ):
+                return how
+        return ""
 
     def _status(self, function: str) -> tuple[str, ...] | None:
         """Return the words of the last ``exit`` of *function*; None where it has none."""
@@ -155,13 +157,17 @@ class ShellChecks:
         return ("unknown", frozenset(self._absolute(each) for each in _USED.findall(text)) - {""})
 
     def _count(self, operator: str, number: str) -> Test:
-        return ("count", operator, int(number) + self.shifted, self.counts_all)
+        # ``<= 1`` is ``< 2``, and ``== 1`` is ``>= 1`` and not ``>= 2``.
+        least = int(number) + self.shifted + (operator in ("<=", ">"))
+        test: Test = ("count", least, self.counts_all)
+        if operator in ("==", "!="):
+            more = ("not", ("count", least + 1, self.counts_all))
+            test = ("and", [test, more]) if least else more
+        return ("not", test) if operator in ("<", "<=", "!=") else test
 
     def _pattern(self, word: str, patterns: tuple[str, ...]) -> Test:
         name = self._reference(word)
         plain = [each.strip("\"'") for each in patterns]
-        if name == "#":
-            return self._count("==", plain[0]) if plain[0].isdigit() else MACHINE
         if name and not any(re.search(r"[*?\[]", each) for each in plain):
             return ("or", [self._equal(name, each) for each in plain])
         return ("unknown", frozenset({name} if name else set()))
@@ -178,15 +184,11 @@ class ShellChecks:
                 return (statement.kind, [self._test(part[-1]) for part in statement.parts])
             case "group" if statement.parts[0]:
                 return self._test(statement.parts[0][-1])
-            case "pipe" if "'grep'" in repr(statement):
-                return self._used(repr(statement))
             case "simple" if words and words[0].startswith("[["):
                 return self._bracketed(_WORDS.findall(words[0][2:-2]))
             case "simple" if words and words[0].startswith("(("):
                 match = _NUMBER.fullmatch(words[0])
-                # Variables need no sign in arithmetic.
-                shown = re.sub(r"(?<![\w$])(?=[A-Za-z_])", "$", words[0])
-                return self._count(match[1], match[2]) if match else self._used(shown)
+                return self._count(match[1], match[2]) if match else self._used(words[0])
             case "simple" if words[:1] in (["["], ["test"]):
                 return self._bracketed(words[1:-1] if words[0] == "[" else words[1:])
             case "simple" if statement.name in ("echo", "printf", "cat", "log", "error", "err", "warn"):
@@ -195,12 +197,17 @@ class ShellChecks:
         return MACHINE
 
     def _bracketed(self, words: list[str]) -> Test:
+        depths = [0, *accumulate((each == "(") - (each == ")") for each in words)]
         for joint, kind in (("||", "or"), ("-o", "or"), ("&&", "and"), ("-a", "and")):
-            if joint in words:
-                place = words.index(joint)
+            if place := next((place for place, each in enumerate(words) if each == joint and not depths[place]), 0):
                 return (kind, [self._bracketed(words[:place]), self._bracketed(words[place + 1 :])])
+        if words[:1] == ["("] and words[-1:] == [")"]:
+            return self._bracketed(words[1:-1])
         if words[:1] == ["!"]:
             return ("not", self._bracketed(words[1:]))
+        return self._single(words)
+
+    def _single(self, words: list[str]) -> Test:
         names = [self._reference(each) for each in words]
         match words:
             case [_] if names[0]:
@@ -208,8 +215,9 @@ class ShellChecks:
             case ["-z" | "-n" as flag, _] if names[1]:
                 self.tested.add(names[1])
                 return ("given", names[1]) if flag == "-n" else ("not", ("given", names[1]))
-            case [flag, _] if names[1] and re.fullmatch(r"-[edfrsxwLhpS]", flag):
-                return ("file", names[1])
+            # Whether a file is there, the machine knows.
+            case [flag, _] if re.fullmatch(r"-[edfrsxwLhpS]", flag):
+                return MACHINE
             case [_, operator, number] if names[0] == "#" and operator in _OPERATORS and number.strip("\"'").isdigit():
                 return self._count(_OPERATORS[operator], number.strip("\"'"))
             case [_, "=" | "==" | "!=" as operator, literal] if names[0] and _is_literal(literal):
@@ -217,29 +225,17 @@ class ShellChecks:
                 return ("not", test) if operator == "!=" else test
         return self._used(" ".join(words))
 
-    @property
-    def least(self) -> int:
-        """How many words the script asks for by ``$#`` alone."""
-        return max((_least(tests[0], True) for tests, _ in self.found if len(tests) == 1), default=0)
+    def apply(self, command: Command, held: Mapping[str, str], places: int) -> None:
+        """Require in *command* what the checks demand.
 
-    def demanded(self) -> Iterator[str]:
-        """Yield the variables without which the script ends, whatever else is given."""
-        for tests, _ in self.found:
-            if len(tests) == 1:
-                yield from _demanded(tests[0], True)
-
-    def apply(self, command: Command, held: Mapping[str, str]) -> None:
-        """Require in *command* what the checks demand; *held* names the argument that each variable holds."""
+        *held* names the argument that each variable holds, ``@`` the list of all further words; of the arguments the
+        last *places* are not options.
+        """
         filled = {held.get(each, each) for each in self.filled}
         names = [each.name for each in command.arguments]
-        for tests, shown in self.found:
-            least = [(each, max(each.least, int(each.required))) for each in command.arguments]
-            counts = {
-                "$#": sum(count * (2 if each.flags else 1) for each, count in least),
-                "$# left": sum(count for each, count in least if not each.flags),
-            }
-            plain = [_resolved(each, held, names, True) for each in tests]
-            refuse(command, plain, shown, filled=filled, outer=counts)
+        for check in self.found:
+            plain = [_resolved(each, held, names, places) for each in check.tests]
+            refuse(command, replace(check, tests=plain), filled=filled, outer={})
 
 
 def _is_literal(word: str) -> bool:
@@ -247,58 +243,25 @@ def _is_literal(word: str) -> bool:
     return "$" not in word and (word[-1:] in ("'", '"') or re.search(r"[*?\[]", word) is None)
 
 
-def _resolved(test: Test, held: Mapping[str, str], names: list[str], holds: bool) -> Test:
+def _resolved(test: Test, held: Mapping[str, str], names: list[str], places: int) -> Test:
     """Return *test* in terms of the arguments *names*."""
     match test:
         case ("given" | "name" as kind, name):
             return (kind, held.get(name, "/"))
-        # A file that is not named is not there; whether another one is, the machine knows.
-        case ("file", name):
-            return MACHINE if holds or name not in held else ("given", held[name])
         case ("unknown", used):
             return ("unknown", frozenset(held[each] for each in used if each in held) | (used & {"/"}))
-        case ("not", inner):
-            return ("not", _resolved(inner, held, names, not holds))
-        case ("checked", inner):
-            return ("checked", _resolved(inner, held, names, holds))
+        case ("not" | "checked" as kind, inner):
+            return (kind, _resolved(inner, held, names, places))
         case ("and" | "or" as kind, tests):
-            return (kind, [_resolved(each, held, names, holds) for each in tests])
+            return (kind, [_resolved(each, held, names, places) for each in tests])
         case ("compare", how, one, other):
-            return ("compare", how, _resolved(one, held, names, holds), other)
-        case ("count", operator, number, counts_all):
+            return ("compare", how, _resolved(one, held, names, places), other)
+        case ("count", least, counts_all):
             # ``[ $# -eq 0 ] && usage`` of a script with options: any of them will do.
-            if counts_all and names and (operator, number) in (("==", 0), ("<", 1), ("<=", 0)):
-                return ("not", ("or", [("given", each) for each in names]))
-            return ("compare", operator, ("name", "$#" if counts_all else "$# left"), ("value", number))
+            if counts_all and len(names) > places and least > 0:
+                return ("or", [("given", each) for each in names]) if least == 1 else ("unknown", frozenset(names))
+            if "@" in held and least > places:
+                few = ("compare", "<", ("len", held["@"]), ("value", least - places + 1))
+                return ("and", [("given", held["@"]), ("not", few)])
+            return _TRUE if least < 1 else ("given", held[str(least)]) if str(least) in held else ("or", [])
     return test
-
-
-def _least(test: Test, is_refused: bool) -> int:
-    """Return how many words there must be, where *test* is refused, or demanded."""
-    match test:
-        case ("not", inner):
-            return _least(inner, not is_refused)
-        case ("or" | "and" as kind, tests) if (kind == "or") is is_refused:
-            return max(_least(each, is_refused) for each in tests)
-        case ("count", "<" | "!=", number, _) if is_refused:
-            return int(number)
-        case ("count", "==" | ">=", number, _) if not is_refused:
-            return int(number)
-        case ("count", "<=", number, _) if is_refused:
-            return int(number) + 1
-        case ("count", ">", number, _) if not is_refused:
-            return int(number) + 1
-        case ("count", "==" | "!=" as operator, 0, _) if (operator == "==") is is_refused:
-            return 1
-    return 0
-
-
-def _demanded(test: Test, is_refused: bool) -> Iterator[str]:
-    match test:
-        case ("given" | "file", name) if not is_refused:
-            yield name
-        case ("not", inner):
-            yield from _demanded(inner, not is_refused)
-        case ("or" | "and" as kind, tests) if (kind == "or") is is_refused:
-            for each in tests:
-                yield from _demanded(each, is_refused)

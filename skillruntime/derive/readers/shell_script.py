@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
+from skillruntime.derive.command import TEXT, Argument, Command, Reading, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.shell_checks import ShellChecks
 from skillruntime.derive.readers.shell_syntax import NotShellError, Statement, below, parse_shell
@@ -31,7 +31,6 @@ _LITERAL = re.compile(r"(['\"]?)([^$`\\'\"()]++)\1")
 _SET = re.compile(r"(?:^|[\s;])(\w+)\+?=")
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"?|'[^']*+'?", re.DOTALL)
 _TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
-_ONLY_ASKS = re.compile(r"-[zn] \"?\$\{?2|\$#|\$\{?2[^}\n]{0,9}\}?\"? ==? \"?'?-")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _DECLARES = ("local", "readonly", "declare", "export", "typeset", "-r", "-a", "-x", "-i")
 _PRINTS = ("echo", "printf", "log", "info", "warn", "logger", ":")
@@ -54,7 +53,6 @@ class _Place:
     name: str = ""
     default: str | None = None
     is_optional: bool = False
-    is_needed: bool = False
     is_list: bool = False
     choices: tuple[str, ...] = ()
 
@@ -70,14 +68,12 @@ class _Words:
     """The argument that a variable holds; a place is ``#`` and its number."""
     defaults: dict[str, str] = field(default_factory=dict)
     """The literal that a variable has before it is set from a word."""
-    doubted: set[str] = field(default_factory=set)
-    """Options whose value the script may refuse where it takes it."""
 
-    def take_rest(self, variable: str, number: int) -> None:
-        """Let *variable* take the words that are left from *number* on."""
+    def hold(self, variable: str, number: int, *, is_list: bool) -> None:
+        """Let *variable* take the word of this number, or all words that are left from it on."""
         if any(each.is_list for each in self.places.values()):
             raise NotPlainError
-        self.places[number] = _Place(variable.lower().strip("_"), is_list=True)
+        self.places[number] = _Place(variable.lower().strip("_"), is_optional=not is_list, is_list=is_list)
         self.held[variable] = f"#{number}"
 
 
@@ -97,20 +93,29 @@ def read_shell(text: str) -> Reading:
     words, checks = _Words(), ShellChecks(functions)
     for statement in _main_body(statements, dict(functions)):
         _read_statement(statement, words, checks)
-    _add_places(words, checks, text)
-    arguments = words.command.arguments
+    options = words.command.arguments
     # The last assignment before the loop is what the script uses without the flag.
-    by_name = {each.name: index for index, each in enumerate(arguments)}
-    for variable, name in words.held.items():
-        default, index = words.defaults.get(variable), by_name.get(name)
-        if default and index is not None:
-            each = arguments[index]
-            if each.flags and each.takes == "value" and not each.repeat:
-                arguments[index] = replace(each, default=default)
-    checks.apply(words.command, words.held)
-    doubted = [each.name for each in arguments if each.name in words.doubted and each.required]
-    words.command.unread += [Unread(name, "the script may refuse its value") for name in doubted]
-    return Reading(words.command, "shell", "low")
+    defaults = {name: words.defaults[variable] for variable, name in words.held.items() if variable in words.defaults}
+    for number, each in enumerate(options):
+        if each.name in defaults and each.takes == "value" and not each.repeat:
+            options[number] = replace(each, default=defaults[each.name])
+    return Reading(_checked(words, checks, _places(words, text)), "shell", "low")
+
+
+def _checked(words: _Words, checks: ShellChecks, places: list[Argument]) -> Command:
+    """Return the command with its *places*, and with what the checks require."""
+    options = words.command.arguments
+    tested = {words.held.get(name, f"#{name}") for name in checks.tested}
+    used = [number for number, each in words.places.items() if not each.is_optional | each.is_list]
+    needed = max((number for number in used if f"#{number}" not in tested), default=0)
+    # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
+    for least in (0, needed):
+        command = Command(words.command.parser, arguments=[*options, *_first_required(places, least)])
+        checks.apply(command, _held(words, places), len(places))
+        command.arguments[len(options) :] = _first_required(command.arguments[len(options) :])
+        if any(each.required for each in command.arguments[len(options) :]):
+            break
+    return command
 
 
 def _main_body(statements: list[Statement], functions: dict[str, list[Statement]]) -> list[Statement]:
@@ -129,6 +134,9 @@ def _main_body(statements: list[Statement], functions: dict[str, list[Statement]
 
 
 def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) -> None:
+    # ``shift || true``.
+    if statement.kind == "or" and statement.parts[1][0].name in ("true", ":"):
+        statement = statement.parts[0][0]
     loop = _case_over_words(statement)
     condition = statement.parts[0] if statement.kind == "while" else []
     if len(condition) == 1 and condition[0].name == "getopts" and len(condition[0].words) == 3:
@@ -142,7 +150,7 @@ def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) ->
         _read_arms(loop, words)
         checks.counts_all = False
     elif statement.kind == "for" and statement.words[1:] in _EACH:
-        words.take_rest(statement.words[0], words.shifted + 1)
+        words.hold(statement.words[0], words.shifted + 1, is_list=True)
     elif statement.name == "shift":
         number = "".join(statement.words[1:2]) or "1"
         if not number.isdigit() and "OPTIND" not in number:
@@ -211,9 +219,6 @@ def _add_option(words: _Words, name: str, flags: list[str], source: str, *, take
     many = takes_value and re.search(r"\w\+=\(", source) is not None
     words.command.arguments.append(Argument(name, tuple(flags), "value" if takes_value else "nothing", repeat=many))
     words.held |= dict.fromkeys(_SET.findall(source), name)
-    # ``[ -n "$2" ] || usage`` only asks that there is a value.
-    if _ENDS.search(source) and not _ONLY_ASKS.search(source):
-        words.doubted.add(name)
 
 
 def _read_arms(case: Statement, words: _Words) -> None:
@@ -247,12 +252,9 @@ def _read_flag(patterns: list[str], body: list[Statement], source: str, words: _
 
 def _take_word(source: str, words: _Words) -> None:
     """Read the arm that takes the words that are not flags."""
-    number = len(words.places) + 1
-    if many := re.search(r"\b(\w++)\+=\(\s*\"?\$\{?\w+\}?\"?\s*\)", source):
-        words.take_rest(many[1], number)
-    elif one := re.fullmatch(r"\s*(\w+)=\"?\$\{?\w+\}?\"?[\s;]*(?:shift[\s;]*)?", source):
-        words.places[number] = _Place(one[1].lower().strip("_"), is_optional=True)
-        words.held[one[1]] = f"#{number}"
+    # ``*) FILE="$1"; shift ;;``, ``*) FILES+=("$1") ;;``.
+    if taken := re.fullmatch(r"\s*+(\w++)(\+=\(\s*+|=)\"?\$\{?\w++\}?\"?\s*+\)?[\s;]*+(?:shift[\s;]*+)?", source):
+        words.hold(taken[1], len(words.places) + 1, is_list=taken[2] != "=")
     elif re.sub(r"\bshift\b|[\s;]", "", source):
         raise NotPlainError
 
@@ -279,13 +281,10 @@ def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None
 
 
 def _assign(words: _Words, variable: str, value: str) -> bool:
-    """Note a literal, or all words, that *variable* is set to."""
+    """Note a literal that *variable* is set to."""
     literal = _LITERAL.fullmatch(value)
     if literal:
         words.defaults.setdefault(variable, literal[2])
-    elif re.fullmatch(r"\(\s*\"\$(?:@|\{@\})\"\s*\)", value):
-        words.take_rest(variable, words.shifted + 1)
-        return True
     return literal is not None
 
 
@@ -298,8 +297,6 @@ def _see(words: _Words, match: re.Match[str], variable: str) -> None:
     if variable:
         place.name = place.name or variable.lower().strip("_")
         words.held.setdefault(variable, f"#{number}")
-    # ``${1:?message}`` ends the script where the word is missing (POSIX, 2.6.2 parameter expansion).
-    place.is_needed |= operator.endswith("?")
     place.is_optional |= operator[-1:] in ("-", "+", "=") and bool(operator)
     if text and place.default is None and operator[-1:] in ("-", "=") and not re.search(r"[$`\\]", text):
         place.default = text
@@ -331,56 +328,52 @@ def _read_choice(case: Statement, words: _Words) -> None:
         literals += patterns
 
 
-def _add_places(words: _Words, checks: ShellChecks, text: str) -> None:
-    """Add the places, named as the script's usage line names them, and distinguished from its flags."""
+def _places(words: _Words, text: str) -> list[Argument]:
+    """Return the places, named as the script's usage line names them, and distinguished from its flags."""
     places, command = words.places, words.command
     is_last = [each.is_list for _, each in sorted(places.items())]
     in_loop = command.parser == "words" and bool(command.arguments)
     if sorted(places) != list(range(1, len(places) + 1)) or (in_loop and len(places) > 1) or any(is_last[:-1]):
         raise NotPlainError
-    names = _place_names(places, text)
+    names = _names_of_places(places, text)
     taken = {each.name for each in command.arguments}
-    needed = _needed_places(words, checks)
-    for number, place in sorted(places.items()):
-        own = names[number - 1] if names[number - 1] not in taken else ""
-        name = own or f"argument_{number}"
+    found: list[Argument] = []
+    for number, (_, place) in enumerate(sorted(places.items())):
+        name = names[number] if names[number] not in taken else ""
         taken.add(name)
-        argument = _to_argument(name, place, number <= needed, max(checks.least - number + 1, 0), in_loop)
-        command.arguments.append(argument if own else replace(argument, description=f"Word {number}"))
-        words.held = {variable: name if held == f"#{number}" else held for variable, held in words.held.items()}
-        words.held[str(number)] = name
+        # A word that starts with a dash would be read as a flag.
+        schema = {**TEXT.schema, "pattern": "^([^-]|$)"} if in_loop else TEXT.schema
+        schema = {**TEXT.schema, "enum": list(place.choices)} if place.choices else schema
+        is_said = place.default is not None and (not place.choices or place.default in place.choices)
+        found.append(
+            Argument(
+                name or f"argument_{number + 1}",
+                takes="values" if place.is_list else "value",
+                value=ValueType(schema),
+                required=bool(place.choices) and not place.is_optional,
+                default=place.default if is_said else ABSENT,
+                description="" if name else f"Word {number + 1}",
+                has_hidden_default=bool(place.default),
+            )
+        )
+    return found
 
 
-def _place_names(places: dict[int, _Place], text: str) -> list[str]:
+def _names_of_places(places: dict[int, _Place], text: str) -> list[str]:
     usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
     named = [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
     return named if len(named) == len(places) else [places[number].name for number in sorted(places)]
 
 
-def _to_argument(name: str, place: _Place, required: bool, least: int, in_loop: bool) -> Argument:
-    # A word that starts with a dash would be read as a flag.
-    schema = {**TEXT.schema, "pattern": "^([^-]|$)"} if in_loop else TEXT.schema
-    if place.is_list:
-        return Argument(name, takes="values", value=ValueType(schema), required=least > 0, least=least)
-    if place.choices:
-        schema = {**TEXT.schema, "enum": list(place.choices)}
-        required = required or not place.is_optional
-    is_said = place.default is not None and (not place.choices or place.default in place.choices)
-    default = place.default if is_said and not required else ABSENT
-    return Argument(
-        name, value=ValueType(schema), required=required, default=default, has_hidden_default=bool(place.default)
-    )
+def _first_required(places: list[Argument], least: int = 0) -> list[Argument]:
+    """Return *places* with the first *least* required, and what is before one that is."""
+    last = max([least, *(number for number, each in enumerate(places, 1) if each.required)])
+    return [*(replace(each, required=True, default=ABSENT) for each in places[:last]), *places[last:]]
 
 
-def _needed_places(words: _Words, checks: ShellChecks) -> int:
-    """Return how many places every call needs: what is behind an optional word is optional too."""
-    held = {variable: int(place[1:]) for variable, place in words.held.items() if place.startswith("#")}
-    held |= {str(number): number for number in words.places}
-    plain = {number: each for number, each in words.places.items() if not each.is_list}
-    needed = {held[name] for name in checks.demanded() if name in held and not words.defaults.get(name)}
-    needed |= {number for number, each in plain.items() if each.is_needed or number <= checks.least}
-    # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
-    if not needed and not checks.least:
-        tested = {held.get(name) for name in checks.tested}
-        needed = {number for number, each in plain.items() if not each.is_optional and number not in tested}
-    return max(needed & plain.keys(), default=0)
+def _held(words: _Words, places: list[Argument]) -> dict[str, str]:
+    """Return the argument that each variable holds."""
+    names = {f"#{number}": each.name for number, each in enumerate(places, 1)}
+    held = {variable: names.get(place, place) for variable, place in words.held.items()}
+    held |= {number[1:]: name for number, name in names.items()}
+    return held | ({"@": places[-1].name} if places and places[-1].takes == "values" else {})

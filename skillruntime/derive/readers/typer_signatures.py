@@ -18,23 +18,18 @@ from skillruntime.derive.readers.python_values import (
     dotted,
     evaluate,
 )
-from skillruntime.derive.readers.value_types import DATE_TIME, PATH, read_type
+from skillruntime.derive.readers.value_types import ranged, read_type
 
 __all__ = ["WORDS", "typer_parameters"]
 
 WORDS = ValueType({"type": "boolean"}, {"words": [[True, "true"], [False, "false"]]})
 """A boolean that is a word of its own: click's ``BOOL``."""
 
-_LISTS = ("List", "list", "Sequence", "Iterable", "Set", "set", "Tuple", "tuple", "Collection")
-_NAMED = {
-    "datetime.datetime": DATE_TIME,
-    "datetime.date": ValueType({"type": "string", "format": "date"}),
-    **dict.fromkeys((f"typer.File{end}" for end in ("Text", "TextWrite", "BinaryRead", "BinaryWrite")), PATH),
-    "builtins.bool": ValueType({"type": "boolean"}),
-}
+_LISTS = ("List", "list", "Sequence", "Set", "set", "Tuple", "tuple")
 _DECLARED = ("typer.Option", "typer.Argument")
 # typer passes these itself; they are not on the command line.
 _CONTEXTS = ("typer.Context", "click.Context", "typer.CallbackParam")
+_BOOLEAN = ValueType({"type": "boolean"})
 _COMPUTED = ValueType(TEXT.schema, unsure="its type is computed")
 
 
@@ -86,7 +81,7 @@ def _as_click(parameter: ast.arg, annotation: _Annotation, default: Any) -> Call
     named["required"] = required
     if not required:
         named["default"] = default.value if isinstance(default, Member) else default
-    named["type"] = _ranged(annotation.value, named)
+    named["type"] = ranged(annotation.value, named)
     # typer: a parameter without a default is an argument, one with a default an option.
     is_option = made.name == "typer.Option" if made else not required
     return _called(parameter, annotation, named, declared, is_option=is_option)
@@ -107,16 +102,6 @@ def _called(
     named |= {"is_flag": is_bool, "nargs": annotation.length or 1}
     named["multiple"] = annotation.many and annotation.length is None
     return Called("click.option", [parameter.arg, *declared], named, node)
-
-
-def _ranged(value: ValueType, named: dict[str, Any]) -> ValueType:
-    schema = dict(value.schema)
-    if schema.get("type") not in ("integer", "number") or named.get("clamp") is True:
-        return value
-    for edge, keyword in (("min", "minimum"), ("max", "maximum")):
-        if isinstance(named.get(edge), int | float):
-            schema[keyword] = named[edge]
-    return replace(value, schema=schema)
 
 
 def _read_annotation(node: ast.expr | None, scope: Scope) -> _Annotation:
@@ -142,13 +127,13 @@ def _read_annotation(node: ast.expr | None, scope: Scope) -> _Annotation:
         # ``list`` without a type of its items: texts (typer).
         if value.name.rpartition(".")[2] in _LISTS and value.name.startswith(("builtins.", "typing.")):
             return _Annotation(TEXT, value.name, many=True)
-        return _Annotation(_NAMED.get(value.name) or read_type(value), value.name)
+        return _Annotation(_BOOLEAN if value.name == "builtins.bool" else read_type(value), value.name)
     return _Annotation(read_type(value) if isinstance(value, Enumeration) else _COMPUTED)
 
 
 def _either(parts: list[ast.expr], scope: Scope) -> _Annotation:
     kept = [each for each in (_read_annotation(part, scope) for part in parts) if each.name != "None"]
-    return kept[0] if len(kept) == 1 else _Annotation(ValueType(TEXT.schema, unsure="it may have one of several types"))
+    return kept[0] if len(kept) == 1 else _Annotation(_COMPUTED)
 
 
 def _subscripted(outer: str, parts: list[ast.expr], scope: Scope) -> _Annotation:

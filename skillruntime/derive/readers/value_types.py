@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
@@ -18,21 +20,18 @@ from skillruntime.derive.readers.python_values import (
     once_for_each,
 )
 
-__all__ = ["DATE_TIME", "INTEGER", "NUMBER", "PATH", "fits", "read_type", "refuses_values", "to_json"]
+__all__ = ["INTEGER", "NUMBER", "PATH", "fits", "ranged", "read_type", "refuses_values", "to_json"]
 
 PATH = ValueType({"type": "string", "format": "path"})
 INTEGER = ValueType({"type": "integer"})
 NUMBER = ValueType({"type": "number"})
-DATE_TIME = ValueType({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2})?$"})
-"""The formats of click's `DateTime` where none are given, and of typer's ``datetime``."""
-
 _PATHS = (
     "pathlib.Path",
+    "argparse.FileType",
+    "builtins.open",
     "os.path.abspath",
     "os.path.realpath",
     "os.path.expanduser",
-    "argparse.FileType",
-    "builtins.open",
 )
 _KNOWN = {
     **dict.fromkeys(("builtins.str", "builtins.str.lower", "builtins.str.upper"), TEXT),
@@ -65,6 +64,16 @@ def read_type(value: Any) -> ValueType:
         case Symbol(name=name):
             return ValueType(TEXT.schema, unsure=f"{name.rpartition('.')[2]}() converts it")
     return ValueType(TEXT.schema, unsure="its type is computed")
+
+
+def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
+    """Return *value*, a number, from ``min`` to ``max`` of *edges*; an open or clamping range is not declared."""
+    if value.schema.get("type") not in ("integer", "number") or {"clamp", "min_open", "max_open"} & edges.keys():
+        return value
+    limits = (("minimum", edges.get("min")), ("maximum", edges.get("max")))
+    return replace(
+        value, schema={**value.schema, **{name: edge for name, edge in limits if type(edge) in (int, float)}}
+    )
 
 
 def refuses_values(value: Any) -> bool:
