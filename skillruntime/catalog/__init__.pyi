@@ -6,9 +6,7 @@ from skillruntime.catalog.root_snapshot import Root as Root
 from skillruntime.catalog.search import SearchIndex as SearchIndex
 from skillruntime.catalog.skill import Skill as Skill
 from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
+from skillruntime.catalog.sources import SkillSource as SkillSource
 from skillruntime.catalog.validation import fix_skill as fix_skill
 from skillruntime.catalog.validation import validate as validate
-from skillruntime.catalog.visibility import escaped as escaped
-from skillruntime.catalog.visibility import hidden_characters as hidden_characters
-from skillruntime.catalog.visibility import visible_line as visible_line
 from skillruntime.catalog.visibility import visible_text as visible_text

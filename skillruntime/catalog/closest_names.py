@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["closest_names"]
+__all__ = ["closest_names", "nearest_names"]
 
 
 def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
@@ -16,6 +16,24 @@ def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
     scored.sort()
     # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model astray.
     return [own for score, own in scored[:limit] if score <= -0.3]
+
+
+def nearest_names(query: str, names: Iterable[str], limit: int) -> list[str]:
+    """Return the *names* with a part that is most like a word of *query*, the best first: a guess, however bad.
+
+    >>> nearest_names("an exel sheet", ["excel-tools", "brand-voice"], 1)
+    ['excel-tools']
+    """
+    words = [_pairs(word) for word in (query, *query[:200].split()[:_MOST_WORDS])]
+    scored = []
+    for name in names:
+        parts = [_pairs(part) for part in (name, *name[:100].split("-"))]
+        scored.append((-max(_dice(word, part) for word in words for part in parts), name))
+    scored.sort()
+    return [name for score, name in scored[:limit] if score < 0]
+
+
+_MOST_WORDS = 8  # of ten thousand names each is compared with every word
 
 
 def _dice(one: set[str], other: set[str]) -> float:

@@ -26,9 +26,11 @@ from skillruntime.catalog.root_snapshot import (
     packed_stamp,
     stamp_at,
 )
+from skillruntime.catalog.skill import Skill
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from skillruntime.catalog.sources import SkillCopies, SkillSource
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -44,7 +46,7 @@ _KINDS = {0o040000: "a directory", 0o010000: "a FIFO", 0o140000: "a socket", 0o0
 
 
 def discover(
-    *roots: str | os.PathLike[str] | Root,
+    *roots: str | os.PathLike[str] | Root | SkillSource | Skill,
     trusted: bool = False,
     missing_ok: bool = False,
     use_index: bool = True,
@@ -57,6 +59,9 @@ def discover(
     A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`, or both. A valid skill
     below the root contains no others; in and below an invalid one the search continues. *trusted* applies to every root
     that is not itself a `Root`. Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
+
+    A root may also be a `SkillSource`, such as a host's database, or a `Skill` that `Skill.from_text` made. All files
+    of a source are copied now, and at each refresh those that changed; with one of these there is no index.
 
     What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
     compared by size, both times and inode. The index is in the user's cache directory, or where
@@ -79,7 +84,10 @@ def discover(
         LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not readable.
     """
     path = index_path() if use_index else None
-    given = [_as_root(root, trusted) for root in roots]
+    copies: dict[Root, SkillCopies] = {}
+    given = [_as_root(root, trusted, copies) for root in roots]
+    if any(isinstance(root, Skill) for root in roots) or copies:
+        path = None  # it would only grow: the next process has other directories
     if installed is not False:
         from skillruntime.catalog.installed import installed_roots
 
@@ -92,26 +100,47 @@ def discover(
     wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
-    snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
+    snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path, copies)
     return SkillCatalog(
         snapshots,
-        rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
+        rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path, copies),
         derive=derive_contracts,
         guard=guard,
         is_indexed=path is not None,
     )
 
 
-def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
+def _read_roots(
+    roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None, copies: Mapping[Root, SkillCopies]
+) -> list[Snapshot]:
     """Return the current snapshots of *roots*, and write those that are not *known* to the index at *path*."""
-    snapshots = [read_root(root, known.get(root)) for root in roots]
+    snapshots = [
+        _read_copy(root, copies[root]) if root in copies else read_root(root, known.get(root)) for root in roots
+    ]
     changed = [fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])]
     if path and changed:
         save_index(path, changed)
     return snapshots
 
 
-def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
+def _read_copy(root: Root, copies: SkillCopies) -> Snapshot:
+    """Return the current snapshot of *root*, to which a source is copied, with what could not be read of it."""
+    unread = copies.update()
+    snapshot = read_root(root)
+    return replace(snapshot, problems=(*snapshot.problems, *unread))
+
+
+def _as_root(
+    root: str | os.PathLike[str] | Root | SkillSource | Skill, trusted: bool, copies: dict[Root, SkillCopies]
+) -> Root:
+    if isinstance(root, Skill):
+        return Root(str(root.directory), trusted)
+    if not isinstance(root, str | bytes | os.PathLike | Root) and hasattr(root, "skills"):
+        from skillruntime.catalog.sources import SkillCopies
+
+        made = SkillCopies(root)
+        copies[own := Root(made.directory, trusted)] = made
+        return own
     path = root.path if isinstance(root, Root) else root
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"discover takes directories, one by one: discover('skills', 'more-skills'); got {root!r:.80}")

@@ -7,6 +7,7 @@ searches, of other processes too, read again only the skills that changed.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -37,6 +38,7 @@ BODY_CHARACTERS = 2_500
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
 _BYTES_READ = 8 * 1024
+_DESCRIPTOR_BYTES = 1024 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
@@ -110,7 +112,8 @@ class SearchIndex:
 
     def _texts(self, skill: SkillMetadata, stamps: Mapping[str, bytes]) -> Texts:
         head, body = _beginning(skill.path) if self._bodies else ("", "")
-        return Texts(_key(skill, stamps), skill.name, f"{skill.description} {_tags(head)}", body)
+        tags = f"{_tags(head)} {_descriptor_tags(skill.path)}" if self._bodies else ""
+        return Texts(_key(skill, stamps), skill.name, f"{skill.description} {tags}", body)
 
     def _found(self, query: str, wanted: int) -> list[_Scored]:
         """Return the best *wanted* skills, the best first, and perhaps the one that *query* names."""
@@ -183,6 +186,16 @@ def _words(query: str) -> dict[str, int]:
 def _tags(head: str) -> str:
     """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is needed."""
     return " ".join(_TAG_FIELD.findall(head)) if "tags:" in head or "keywords:" in head else ""
+
+
+def _descriptor_tags(path: str) -> str:
+    """Return the tags of the descriptor.json beside the SKILL.md at *path*, as text."""
+    try:
+        document = json.loads(read_regular(f"{path.rpartition('/')[0]}/descriptor.json", _DESCRIPTOR_BYTES))
+    except (OSError, ValueError, RecursionError):  # none, in most skills
+        return ""
+    tags = document.get("tags") if isinstance(document, dict) else None
+    return " ".join(each for each in tags if isinstance(each, str)) if isinstance(tags, list) else ""
 
 
 def _beginning(path: str) -> tuple[str, str]:

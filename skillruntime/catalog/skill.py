@@ -89,6 +89,25 @@ class Skill:
         # The files of an activated skill are read from this directory only, even if its path is replaced later.
         self._identity = identity
 
+    @classmethod
+    def from_text(
+        cls, name: str, description: str, instructions: str, *, files: Mapping[str, str | bytes] | None = None
+    ) -> Skill:
+        """Return a skill that is written in code, with further *files* by their paths in it; give it to `discover`.
+
+        Its files are in a private directory until this process ends, so make it once and not for each request.
+
+        >>> skill = Skill.from_text("brand-voice", "How we write. Use for any text.", "Write short sentences.")
+        >>> skill.body
+        'Write short sentences.'
+
+        Raises:
+            ValueError: *name* is not usable, or the path of a file leads out of the skill.
+        """
+        from skillruntime.catalog.sources import write_skill
+
+        return read_skill(SkillMetadata(name, description, write_skill(name, description, instructions, files or {})))
+
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
 
@@ -139,6 +158,11 @@ class Skill:
         from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
 
         return SkillFrontmatter(self._frontmatter.fields)
+
+    @property
+    def execution(self) -> dict[str, str]:
+        """How its author wants it run: ``{"context": "fork", "agent": "Explore"}``; the host decides what to do."""
+        return self.frontmatter.execution
 
     @property
     def _frontmatter(self) -> Frontmatter:

@@ -72,6 +72,11 @@ class SkillFrontmatter(Mapping[str, Any]):
         return tuple(word.strip().strip("\"'").lower() for word in words if isinstance(word, str) and word.strip())
 
     @property
+    def execution(self) -> dict[str, str]:
+        """How the author wants it run, of ``context``, ``agent``, ``model`` and ``effort`` what is stated: advice."""
+        return {key: text for key in _EXECUTION if (text := _text(self.get(key)))}
+
+    @property
     def versions(self) -> dict[str, str | None]:
         """The versions that the frontmatter states, by key; the first one counts."""
         return {"metadata.version": _text(self._inner.get("version")), "version": _text(self.get("version"))}
@@ -85,6 +90,9 @@ class SkillFrontmatter(Mapping[str, Any]):
     def _inner(self) -> Mapping[str, Any]:
         value = self.get("metadata")
         return value if isinstance(value, dict) else {}
+
+
+_EXECUTION = ("context", "agent", "model", "effort")
 
 
 def _split_tools(value: Any) -> tuple[str, ...]:

@@ -8,18 +8,20 @@ intended differences: a file that is not UTF-8 or contains a control character i
 from __future__ import annotations
 
 import difflib
+import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut, cut_by_comments
 from skillruntime.catalog.hidden_text import hidden_text
+from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["is_valid", "lint", "suggested_name"]
+__all__ = ["chains", "is_valid", "lint", "suggested_name"]
 
 FORMAT_FIELDS = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
 """The top-level fields of the Agent Skills specification."""
@@ -51,7 +53,16 @@ _WARNINGS = frozenset(
         *("hidden-characters", "cut-by-comment", "body-missing"),
     }
 )
-_ADVICE = frozenset({"body-length", "link-broken", "link-deep", "description-when"})
+_ADVICE = frozenset(
+    {
+        *("body-length", "link-broken", "link-deep", "description-when"),
+        *("script-missing", "license-missing", "reference-chain"),
+    }
+)
+# The path of a script of this skill, also after the name of its directory in braces: "{baseDir}/scripts/run.py".
+_SCRIPT = re.compile(r"(?:(?<![\w./$*>-])(?:\./)?|(?<=\}/))(scripts/[\w./-]++)")
+_SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
+_FILE_NAME = re.compile(r"(?<![\w./-])[\w-]++\.(?:txt|md)\b")
 
 
 def lint(
@@ -75,7 +86,7 @@ def lint(
     # The reader is lenient: here its findings have the severity of the strict rule, and a place in the line.
     found = [replace(each, severity=_severity_of(each.rule), column=each.column or 1) for each in parts.diagnostics]
     if parts.block is not None:
-        found += linting.frontmatter(directory)
+        found += linting.frontmatter(directory, files)
     found += linting.body(files, count)
     # In the order of the file, what concerns all of it first; the sort is stable, so equal places keep their order.
     return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
@@ -106,7 +117,7 @@ class _Linting:
         mark = self.document.values.get(keys) or self.document.keys.get(keys)
         return (mark[0] + self.shift, mark[1]) if mark else (self.parts.first_line, 1)
 
-    def frontmatter(self, directory: str) -> Iterator[Diagnostic]:
+    def frontmatter(self, directory: str, files: Collection[str] | None) -> Iterator[Diagnostic]:
         block = self.parts.block or ""
         yield from hidden_text(block, self.path, first_line=self.parts.first_line, is_page=False)
         forbidden = _FORBIDDEN.search(block)
@@ -146,6 +157,7 @@ class _Linting:
         yield from self.name(fields, directory)
         yield from self.description(fields)
         yield from self.others(fields)
+        yield from self.license(fields.get("license"), files)
 
     def oddities(self, block: str) -> Iterator[Diagnostic]:
         """Yield violations that are valid YAML but not in the subset that the reference accepts (strictyaml)."""
@@ -225,6 +237,12 @@ class _Linting:
             message = "`allowed-tools` is a list; the format requires one string"
             yield self.finding("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
 
+    def license(self, text: Any, files: Collection[str] | None) -> Iterator[Diagnostic]:
+        """Yield the file that the field ``license`` names, where it is not there."""
+        if isinstance(text, str) and files is not None and (named := _FILE_NAME.search(text)) and named[0] not in files:
+            message = f"`license` names a file that is not there: {named[0]}"
+            yield self.finding("license-missing", message, self.at("license"), "add the file, or name the licence")
+
     def body(self, files: Collection[str] | None, count: Callable[[str], int] | None) -> Iterator[Diagnostic]:
         body = self.parts.body
         start = self.parts.body_line
@@ -243,32 +261,65 @@ class _Linting:
             yield self.finding("body-length", message, (start, 1), "move details to files in references/")
         if files is not None:
             yield from self.links(lines, start, files)
+            yield from self.scripts(lines, start, files)
 
     def links(self, lines: list[str], start: int, files: Collection[str]) -> Iterator[Diagnostic]:
-        in_code = False
+        for number, column, target in _links(lines):
+            place = (start + number, column)
+            if target not in files and not any(each.startswith(target + "/") for each in files):
+                # On macOS and Windows a link in the wrong case, or with backslashes, works for its author.
+                wanted = target.replace("\\", "/").lower()
+                same = next((each for each in sorted(files) if each.lower() == wanted), None)
+                hint = f"write {same}" if same else "create the file, or correct the link"
+                yield self.finding("link-broken", f"the link does not resolve: {target}", place, hint)
+            # The specification: "Keep file references one level deep from SKILL.md".
+            elif target.count("/") > 1:
+                message = f"the link goes more than one directory deep: {target}"
+                yield self.finding(
+                    "link-deep", message, place, "keep linked files at most one directory below SKILL.md"
+                )
+
+    def scripts(self, lines: list[str], start: int, files: Collection[str]) -> Iterator[Diagnostic]:
+        """Yield each script that the instructions name, in code or not, and that is not there."""
+        seen = set(files)
         for number, line in enumerate(lines):
-            if _FENCE.match(line):
-                in_code = not in_code
-            if in_code:
-                continue
-            for link in _LINK.finditer(line):
-                target = link.group(1).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
-                # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the skill.
-                if not target or re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
-                    continue
-                place = (start + number, link.start() + 1)
-                if target not in files and not any(each.startswith(target + "/") for each in files):
-                    # On macOS and Windows a link in the wrong case, or with backslashes, works for its author.
-                    wanted = target.replace("\\", "/").lower()
-                    same = next((each for each in sorted(files) if each.lower() == wanted), None)
-                    hint = f"write {same}" if same else "create the file, or correct the link"
-                    yield self.finding("link-broken", f"the link does not resolve: {target}", place, hint)
-                # The specification: "Keep file references one level deep from SKILL.md".
-                elif target.count("/") > 1:
-                    message = f"the link goes more than one directory deep: {target}"
-                    yield self.finding(
-                        "link-deep", message, place, "keep linked files at most one directory below SKILL.md"
-                    )
+            for found in _SCRIPT.finditer(line):
+                path = found[1]
+                if path.endswith(_SCRIPT_SUFFIXES) and path not in seen:
+                    seen.add(path)
+                    place = (start + number, found.start(1) + 1)
+                    message = f"the instructions name a script that is not there: {path}"
+                    yield self.finding("script-missing", message, place, "add the file, or correct the path")
+
+
+def chains(body: str, pages: Iterable[tuple[Resource, str, bytes]], files: Collection[str]) -> Iterator[Diagnostic]:
+    """Yield the files that only another file links to: a model that reads SKILL.md alone does not know them.
+
+    *body* are the instructions, *pages* the skill's Markdown files, each with its path for a reader and its bytes. The
+    specification: "Avoid deeply nested reference chains."
+    """
+    for page, file, data in pages:
+        for number, column, target in _links(data.decode("utf-8", "replace").split("\n")):
+            linked = posixpath.normpath(posixpath.join(posixpath.dirname(page.path), target))
+            if linked in files and linked not in ("SKILL.md", page.path) and linked.rpartition("/")[2] not in body:
+                message = f"it leads on to {linked}, which the instructions do not name"
+                hint = "name that file in SKILL.md too"
+                yield Diagnostic("reference-chain", Severity.ADVICE, file, message, number + 1, column, hint)
+
+
+def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the index of the line, the column and the target of each link into the skill."""
+    in_code = False
+    for number, line in enumerate(lines):
+        if _FENCE.match(line):
+            in_code = not in_code
+        if in_code:
+            continue
+        for link in _LINK.finditer(line):
+            target = link.group(1).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
+            # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the skill.
+            if target and not re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
+                yield number, link.start() + 1, target
 
 
 _ODDITIES = {

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.frontmatter import cut
 from skillruntime.catalog.hidden_text import hidden_text_of_files
 from skillruntime.catalog.resources import Resource, list_files, list_resources, read_bytes
 from skillruntime.catalog.root_snapshot import absolute
-from skillruntime.catalog.skill_lint import is_valid, lint
+from skillruntime.catalog.skill_lint import chains, is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
 
@@ -95,6 +96,8 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     from skillruntime.catalog.contract_files import read_contract_files
 
     hidden = hidden_text_of_files(_contents(directory, resources))
+    pages = _contents(directory, [each for each in resources if each.media_type == "text/markdown"])
+    found += chains(cut(data).body, pages, files)
     return Validation(file, (*found, *read_contract_files(directory, name).diagnostics, *hidden))
 
 

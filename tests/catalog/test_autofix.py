@@ -102,6 +102,29 @@ def test_an_invalid_contract_is_reported(tmp_path: Path, write_skill: WriteSkill
     assert [each.rule for each in validate(tmp_path / "skills")[0].diagnostics] == ["contract-invalid"]
 
 
+def test_a_file_that_only_another_file_names_is_advice(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """The format advises against chains of references; not against a file that SKILL.md names too."""
+    text = "---\nname: a\ndescription: Does a. Use for a.\n---\nRead [one](references/one.md), and known.md there.\n"
+    directory = write_skill("a", text=text)
+    references = directory / "references"
+    references.mkdir()
+    links = "[two](two.md) [known](known.md) [gone](gone.md) [self](one.md) [up](../SKILL.md) [data](../assets/d.csv)\n"
+    (references / "one.md").write_text(f"# One\n\n{links}\n```\n[example](three.md)\n```\n")
+    for name in ("two.md", "known.md", "three.md"):
+        (references / name).write_text("Text\n")
+    (directory / "assets").mkdir()
+    (directory / "assets" / "d.csv").write_text("a\n")
+
+    found = validate(directory)[0].diagnostics
+
+    assert [(each.rule, each.line, each.column, each.message.split(",")[0]) for each in found] == [
+        ("reference-chain", 3, 1, "it leads on to references/two.md"),
+        ("reference-chain", 3, 82, "it leads on to assets/d.csv"),
+    ]
+    assert found[0].path.endswith("references/one.md")
+    assert validate(directory)[0].ok
+
+
 def test_only_rules_that_fix_corrects_are_fixable() -> None:
     """An unknown field that a client gives a meaning to stays an error."""
     data = GOOD.replace("---\n\n", "hooks: x\n---\n\n").encode()

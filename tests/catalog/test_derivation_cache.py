@@ -81,7 +81,7 @@ def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_makes_no_usable_contract_is_remembered_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema over the limits is compiled and refused again, with its reason; others are compiled when used."""
     small, large = (PARSER.format(head="", choices=[*"a", *map(str, range(number))]) for number in (0, 300))
-    monkeypatch.setattr(limits, "MAX_NODES", 11)
+    monkeypatch.setattr(limits, "MAX_NODES", 60)
 
     for _ in range(2):  # read, then known
         assert derive_known(small.encode(), path="s.py")[1] is True

@@ -66,6 +66,7 @@ def test_the_hash_is_that_of_npx_skills() -> None:
     assert npx_hash(files) == expected
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 def test_the_order_is_that_of_node() -> None:
     """Asked from the real implementation."""

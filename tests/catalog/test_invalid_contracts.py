@@ -92,6 +92,7 @@ PROPERTIES_5 = {**GOOD, "input": {"type": "object", "properties": 5}}
 
 def run(*arguments: str) -> str:
     """Run the command line and return what it prints; only success and "there are errors" are expected."""
+    pytest.importorskip("click")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
         try:

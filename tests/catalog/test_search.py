@@ -82,6 +82,20 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
     assert [hit.name for hit in catalog.search("second")] == ["two"]
 
 
+def test_tags_are_searched_wherever_they_are_stated(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """In the frontmatter, below `metadata`, and in a descriptor; one that cannot be read has none."""
+    write_skill("one", text="---\nname: one\ndescription: First\nmetadata:\n  tags: zebra, gnu\n---\nBody\n")
+    described = write_skill("two", text="---\nname: two\ndescription: Second\n---\nBody\n")
+    (described / "descriptor.json").write_text('{"tags": ["zebra", 7, "okapi"]}')
+    for name, text in (("three", "not JSON"), ("four", '{"tags": "zebra"}'), ("five", "[" * 100_000)):
+        other = write_skill(name, text=f"---\nname: {name}\ndescription: Other\n---\nBody\n")
+        (other / "descriptor.json").write_text(text)
+    catalog = discover(tmp_path / "skills")
+
+    assert {hit.name for hit in catalog.search("zebra")} == {"one", "two"}
+    assert [hit.name for hit in catalog.search("okapi")] == ["two"]
+
+
 def test_common_words_find_skills_that_contain_several() -> None:
     """Even if every word of the query is in a third of all skills; also words that never occur together."""
     texts = ("alpha rest", "beta rest", "gamma rest")

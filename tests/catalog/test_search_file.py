@@ -80,7 +80,7 @@ def test_only_an_edited_skill_is_read(skills: Path, write_skill: WriteSkill, rea
     assert names(fresh, "zebra") == ["about-zebra"]
     assert names(fresh, "otter") == []
     assert "about-otter" not in names(fresh, "feeds")
-    assert sorted(read) == ["about-heron", "about-lynx"]
+    assert sorted(set(read)) == ["about-heron", "about-lynx"]
 
 
 def test_an_edited_skill_is_ranked_with_the_others(skills: Path, write_skill: WriteSkill, own_cache: Path) -> None:

@@ -79,6 +79,37 @@ def test_links_are_checked_if_the_files_are_known() -> None:
     assert found(GOOD + body) == []
 
 
+def test_scripts_that_the_instructions_name_are_there() -> None:
+    """Also in code; those of another place are not of this skill."""
+    body = (
+        "Run `scripts/gone.py` and ./scripts/here.py, then:\n"
+        "```\npython {baseDir}/scripts/lost.sh --all\npython scripts/gone.py again\n```\n"
+        "Not /opt/scripts/other.py, skills/pdf/scripts/other.py, <dir>scripts/other.py, $HOMEscripts/other.py,\n"
+        "https://example.com/scripts/other.py, scripts/notes.txt or scripts/.\n"
+    )
+
+    assert found(GOOD + body, files=["scripts/here.py"]) == [("script-missing", 6, 6), ("script-missing", 8, 18)]
+    assert found(GOOD + body) == []
+
+
+@pytest.mark.parametrize(
+    ("license_", "rules"),
+    [
+        ("Complete terms in LICENSE.txt", ["license-missing"]),
+        ("LICENSE.md", ["license-missing"]),
+        ("See docs in NOTICE.txt", []),
+        ("Apache-2.0", []),
+        ("MIT License", []),
+        ("https://example.com/LICENSE.txt", []),
+    ],
+)
+def test_the_licence_file_that_is_named_is_there(license_: str, rules: list[str]) -> None:
+    """The format lets `license` name a bundled file."""
+    text = GOOD.replace("---\n", f"---\nlicense: {license_}\n", 1) + "Body.\n"
+
+    assert [rule for rule, *_ in found(text, files=["NOTICE.txt"])] == rules
+
+
 def test_tokens_are_counted_with_a_counter() -> None:
     """More than 5,000 of them are worth a word."""
     assert found(GOOD + "word " * 6000, count=lambda text: len(text.split())) == [("body-length", 5, 1)]
