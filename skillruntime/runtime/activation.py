@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import framed, hidden_characters, listed_kinds, visible_line, without_tag
+from skillruntime.runtime.images import image_type
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -22,6 +24,7 @@ __all__ = [
     "identity_of",
     "render_activation",
     "render_resource",
+    "with_arguments",
     "within_tokens",
 ]
 
@@ -68,6 +71,9 @@ def render_activation(
     """
     # Instructions are words of the skill's author: only in this frame, and nothing after it can look like a second one.
     parts = [framed("skill", active.body.strip(), name=active.name)]
+    # Looked for in the bytes first: most skills state none, and reading the frontmatter takes longer than all of this.
+    if active.skill is not None and b"compatibility" in active.skill.data:
+        parts += [f"Compatibility: {text}" for text in [active.skill.frontmatter.compatibility] if text]
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
         parts += [f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources]
@@ -95,6 +101,39 @@ def render_activation(
 _MOST_NAMES = 100
 
 
+def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
+    """Return the skill as a person starts it: its instructions with what they typed after its name.
+
+    ``$ARGUMENTS`` is all of it, ``$0`` or ``$ARGUMENTS[0]`` its first word as a shell splits it. A number without such
+    a word stays, as in ``awk '{print $1}'``. Without any of these the arguments follow the instructions, as in Claude
+    Code.
+
+    >>> with_arguments(ActiveSkill("fix", "Fix $0 in $1; awk '{print $9}' costs $1.50.", {}), "12 'a b'").body
+    "Fix 12 in a b; awk '{print $9}' costs $1.50."
+    """
+    import shlex  # only where a person starts a skill
+
+    try:
+        words = shlex.split(arguments)
+    except ValueError:  # a quote that is not closed
+        words = arguments.split()
+
+    def fill(place: re.Match[str]) -> str:
+        number = place["index"] or place["number"]
+        if number is None:
+            return arguments
+        return words[int(number)] if int(number) < len(words) else place[0]
+
+    body = _PLACE.sub(fill, active.body)
+    if arguments and body == active.body:
+        body = f"{body}\n\nARGUMENTS: {arguments}"
+    return replace(active, body=body)
+
+
+# Not a price ($1.50), a variable of a shell script ($10k) or an escaped sign.
+_PLACE = re.compile(r"(?<![\\$\w])\$(?:ARGUMENTS(?:\[(?P<index>\d{1,3})\]|\b)|(?P<number>\d{1,3})(?!\w|[.,]\d))")
+
+
 def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
     """Return the names whose texts, taken in their order, have at most *limit* tokens together."""
     # A token has a byte at least.
@@ -115,13 +154,17 @@ def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
 def render_resource(skill: Skill, path: str) -> str:
     """Return a text file of *skill* as a model reads it: in a frame that it cannot close or imitate.
 
-    Hidden characters are removed; the frame then says which, and so does a warning in the log.
+    Hidden characters are removed; the frame then says which, and so does a warning in the log. Of an image the text
+    says what it is.
 
     Raises:
         ResourceNotFoundError: there is no such file in the skill, or it is not text.
     """
-    written = decode_text(skill.read_resource_bytes(path), path)
+    data = skill.read_resource_bytes(path)
     attributes = {"skill": skill.name, "path": path}
+    if (kind := image_type(data)) is not None:
+        return framed("skill_resource", _IMAGE.format(kind, len(data)), **attributes)
+    written = decode_text(data, path)
     if hidden := hidden_characters(written):
         import logging
 
@@ -129,6 +172,12 @@ def render_resource(skill: Skill, path: str) -> str:
         log = logging.getLogger("skillruntime.runtime")
         log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
     return framed("skill_resource", written.removesuffix("\n"), **attributes)
+
+
+_IMAGE = (
+    "An image ({}, {:,} bytes). Where the model takes images, it comes with this answer unless it is too large; else "
+    "pass its path to a tool that can read such files."
+)
 
 
 def fingerprint(active: ActiveSkill) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import escaped
 from skillruntime.errors import SkillError
 from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.error_responses import TELL
 from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import CallContext, Runner
@@ -241,7 +243,7 @@ class Prepared:
         )
 
     def explained(self, errors: list[SkillError]) -> list[SkillError]:
-        """Return *errors*; one about a file that is not there says which directory was looked at, and what is in it."""
+        """Return *errors*: a missing file with where it was looked for, a failure with the argument that it names."""
         return [self._explained(error) for error in errors]
 
     def _explained(self, error: SkillError) -> SkillError:
@@ -250,6 +252,11 @@ class Prepared:
             if PurePath(path).name in said:
                 workspace = self.workspace.workspace
                 action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
+                return replace(error, suggested_action=action)
+        if (error.suggested_action or "").startswith(TELL):
+            words = set(re.findall(r"\w+", error.message))
+            if named := [name for name in self.arguments if name in words]:
+                action = f"Change {' or '.join(map(repr, named[:3]))}, or t{str(error.suggested_action)[1:]}"
                 return replace(error, suggested_action=action)
         return error
 

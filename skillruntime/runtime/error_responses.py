@@ -17,7 +17,7 @@ from skillruntime.contract.response import STATUSES, Status, handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import as_text
 
-__all__ = ["Refusals", "data_of", "read_reported", "repeated", "to_errors", "unwrapped", "with_next_step"]
+__all__ = ["TELL", "Refusals", "data_of", "read_reported", "repeated", "to_errors", "unwrapped", "with_next_step"]
 
 _LONGEST_SCHEMA = 600  # characters
 # An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
@@ -55,6 +55,9 @@ def unwrapped(error: Exception) -> Exception:
     return error
 
 
+TELL = "Tell the user what the message says"
+"""The next step where a skill failed for a reason of its own; a call adds the argument that the message names."""
+
 _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not help"
 _NEXT_STEPS = {
     ErrorCode.INVALID_SKILL: _AT_FAULT,
@@ -62,7 +65,7 @@ _NEXT_STEPS = {
     ErrorCode.INTERNAL_ERROR: "Tell the user that the skill failed inside; the same call will most likely fail again",
     ErrorCode.ACCESS_DENIED: "Tell the user that this was not allowed; do not repeat the call",
     ErrorCode.TOOL_NOT_AVAILABLE: "Tell the user what is missing",
-    ErrorCode.TOOL_EXECUTION_FAILED: "If the message names an argument, change that; else tell the user what it says",
+    ErrorCode.TOOL_EXECUTION_FAILED: TELL,
 }
 
 
@@ -93,14 +96,14 @@ class Refusals:
 def repeated(error: SkillError, times: int) -> SkillError:
     """Return *error* of a call that was refused *times* times: models resend a refused call unchanged.
 
-    The second answer says that it is the second. From the third on it has other words, and the schema of the argument.
+    The second answer says that it is the second. From the third on it has other words, and what the argument takes.
 
-    >>> details = {"path": "/n", "expected": {"maximum": 10}}
+    >>> details = {"path": "/n", "expected": "at most 10"}
     >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, details, "Send 10")
     >>> repeated(error, 2).suggested_action
     'This same call has been refused 2 times: change it, or ask the user. Send 10'
     >>> repeated(error, 3).suggested_action
-    'Do not send these arguments again. /n must fit this schema: {"maximum":10}'
+    'Do not send these arguments again. /n takes at most 10'
     """
     if times < 2:
         return error
@@ -109,13 +112,13 @@ def repeated(error: SkillError, times: int) -> SkillError:
         again = f"This same call has been refused {times} times: change it, or ask the user."
         action = f"{again} {error.suggested_action}" if error.suggested_action else again
         return dataclasses.replace(error, suggested_action=action)
-    wanted = json.dumps(expected, ensure_ascii=False, separators=(",", ":"), default=str)
+    wanted = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False, default=str)
     if len(wanted) > _LONGEST_SCHEMA:
         wanted = wanted[:_LONGEST_SCHEMA] + "..."
     return dataclasses.replace(
         error,
         message=f"These arguments were refused {times} times, and nothing was run: {error.message}",
-        suggested_action=f"Do not send these arguments again. {path or 'They'} must fit this schema: {wanted}",
+        suggested_action=f"Do not send these arguments again. {path or 'The tool'} takes {wanted}",
     )
 
 

@@ -71,7 +71,8 @@ class SkillRuntime:
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
     *definition_tokens* is the most that the definitions of one untrusted skill's tools take in a request to a model;
-    the others are called by name.
+    the others are called by name. *image_bytes* is the most that the images of one answer have together; what is
+    larger stays a path in the text, and with 0 every image does.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """
@@ -94,7 +95,9 @@ class SkillRuntime:
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
         definition_tokens: int | None = 8_000,
+        image_bytes: int = 1_000_000,
     ) -> None:
+        self.image_bytes = image_bytes
         self.definition_tokens = definition_tokens
         asked = tuple(environment)
         self._grants = dict(grants or {})
@@ -126,6 +129,10 @@ class SkillRuntime:
         # `add` replaces a function, as notebooks need it; in one list, two of a name are a mistake.
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)")
+
+    def __repr__(self) -> str:
+        functions = ", ".join(self._callables.without_catalog())
+        return f"<SkillRuntime of {len(self.catalog):,} skills{' and ' * bool(functions)}{functions}>"
 
     def __copy__(self) -> SkillRuntime:
         return self  # what is copied with it (a tool, an agent's configuration) calls the same skills
@@ -410,24 +417,21 @@ class SkillRuntime:
         return CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
-        """Check *output* as it was returned, and put it into the envelope, in the shape that an old caller knows.
+        """Check *output* as it was returned, and put it into the envelope.
 
         Raises:
             SkillOutputError: it does not fit the contract.
         """
-        contract, version = prepared.target.contract, prepared.request.options.get("version")
         returned = output.data if isinstance(output, SkillResponse) else output
         runner = prepared.target.runner
         plain = runner.to_plain(returned) if isinstance(runner, FunctionRunner) else returned
-        contract.check(plain)
-        shaped = contract.output_for(plain, version)
-        # A caller in Python gets the function's own model back, unless an older version asks for another shape.
-        data = returned if shaped is plain else shaped
+        prepared.target.contract.check(plain)
         metadata = call_metadata(prepared.request, prepared.target, prepared)
         if isinstance(output, SkillResponse):
-            return dataclasses.replace(output, data=data, metadata={**metadata, **(output.metadata or {})})
+            return dataclasses.replace(output, data=returned, metadata={**metadata, **(output.metadata or {})})
         status, errors = read_reported(plain)
-        data = data_of(shaped, status) if status == "failed" else data
+        # A caller in Python gets the function's own model back.
+        data = data_of(plain, status) if status == "failed" else returned
         return SkillResponse(status, data=data, errors=prepared.explained(errors), metadata=metadata)
 
     def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:

@@ -33,6 +33,7 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
+from skillruntime.runtime.error_responses import TELL
 from skillruntime.runtime.grants import Grants, requirements_of
 from skillruntime.runtime.interpreters import interpreter_of, script_environment
 from skillruntime.runtime.process import PlainProcess
@@ -241,7 +242,8 @@ class ScriptRunner:
             )
         if finished.full:
             raise ToolExecutionError(
-                f"The script's files grew by more than {self.limits.workspace:,} bytes and it was stopped",
+                f"The script was stopped: its files grew by more than {self.limits.workspace:,} bytes, "
+                f"or a process held more than {self.limits.memory:,} bytes of memory",
                 details=said.details(),
                 suggested_action="Ask for less at once; the host can set SkillRuntime(script_limits=...)",
             )
@@ -264,7 +266,7 @@ class ScriptRunner:
                 **said.details(),
                 **({"not_granted": withheld} if withheld else {}),
             },
-            suggested_action="If the message names an argument, change that; else tell the user what it says"
+            suggested_action=TELL
             + (
                 f". It ran without {', '.join(withheld)}: " + how_to_grant(self.skill.name, withheld)
                 if withheld

@@ -8,13 +8,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
 
 from skillruntime.catalog.rendering import Rendered
+from skillruntime.catalog.resources import media_type, read_bytes
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse, to_plain
-from skillruntime.errors import ResourceNotFoundError, SkillError, SkillRuntimeError, TokenLimitError
+from skillruntime.errors import AccessDeniedError, ResourceNotFoundError, SkillError, SkillRuntimeError, TokenLimitError
 from skillruntime.runtime.activation import (
     ActiveSkill,
     as_text,
@@ -22,10 +24,12 @@ from skillruntime.runtime.activation import (
     identity_of,
     render_activation,
     render_resource,
+    with_arguments,
 )
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import Operation, notify, record_of, start
 from skillruntime.runtime.error_responses import Refusals
+from skillruntime.runtime.images import Image, image_type
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
@@ -170,6 +174,35 @@ class SkillSession:
                 self._shown[skill.name] = digest
         return text
 
+    def invoke(
+        self,
+        name: str,
+        arguments: str = "",
+        *,
+        to_tool_name: Callable[[str], str] = str,
+        to_schema: ToSchema | None = None,
+    ) -> str:
+        """Return the instructions of a skill that a person starts by its name, filled with what they typed after it.
+
+        The text is for the next message of the user; see `with_arguments` for what is filled, and `activate` for the
+        rest. `activate` gives the instructions as they are written.
+
+        Raises:
+            SkillNotFoundError: no such skill; the closest names are in its suggested action.
+            AccessDeniedError: its author says that it is not for people to start (``user-invocable: false``).
+            TokenLimitError: the instructions do not fit what may still be spent.
+        """
+        with self._noted(Operation.LOAD, name):
+            skill = self._runtime.open_skill(name)
+            if skill.skill is not None and not skill.skill.metadata.user_invocable:
+                raise AccessDeniedError(f"The skill {skill.name!r} is not for people to start")
+            text = render_activation(with_arguments(skill, arguments), to_tool_name, to_schema)
+            with self._lock:
+                text = self._admitted(Tier.BODY, skill.name, text)
+                self._active[skill.name] = skill
+                self._shown[skill.name] = fingerprint(skill)
+        return text
+
     def render_again(
         self, name: str, *, to_tool_name: Callable[[str], str] = str, to_schema: ToSchema | None = None
     ) -> str:
@@ -208,6 +241,22 @@ class SkillSession:
         """
         with self._noted(Operation.READ, name, path):
             return self._admitted(Tier.RESOURCE, f"{name}/{path}", self._resource(name, path))
+
+    def images(self, response: SkillResponse) -> list[Image]:
+        """Return the images that go with *response* to a model that takes images: those made, or the one that was read.
+
+        At most as many as have `SkillRuntime.image_bytes` together; their tokens are not counted.
+        """
+        left = self._runtime.image_bytes
+        found: list[Image] = []
+        for path, read in self._image_files(response.metadata or {}) if left > 0 else ():
+            with suppress(SkillRuntimeError):  # gone, or reached through a link
+                data = read(path)
+                kind = image_type(data)
+                if kind is not None and len(data) <= left:
+                    found.append(Image(path, kind, data))
+                    left -= len(data)
+        return found
 
     def read_on(self, handle: str) -> str:
         """Return the next part of a text that was cut, by the handle that came with the part before.
@@ -357,6 +406,15 @@ class SkillSession:
                 suggested_action=f"Load it with load_skill, or call {name!r}",
             )
         return render_resource(active.skill, path)
+
+    def _image_files(self, metadata: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[str], bytes]]]:
+        """Yield the path of each file with the name of an image, and what reads it."""
+        for file in metadata.get("files", ()):
+            if media_type(file["path"]).startswith("image/"):
+                yield file["path"], partial(read_bytes, str(self.workspace.directory))
+        own = metadata.get("resource")
+        if own is not None and (skill := self._runtime.open_skill(own["skill"]).skill) is not None:
+            yield own["path"], skill.read_resource_bytes
 
     def _fits(self, text: str) -> bool:
         left = None if self.limits is None else self.ledger.remaining(Tier.RESULT)

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +15,6 @@ __all__ = ["make_temporary", "remove_soon", "remove_tree"]
 # Seconds that a call waits for a removal. A disk that discards what is freed (the mount option) takes milliseconds for
 # each directory, and a script makes tens of thousands of them before its deadline.
 _WAITED = 0.5
-_NEVER = float("inf")
 # Each directory, and the number of the process that made it.
 _made: dict[Path, int] = {}
 
@@ -39,7 +37,7 @@ def remove_tree(directory: str | os.PathLike[str]) -> None:
     if sys.platform == "win32":
         shutil.rmtree(directory, ignore_errors=True)
     else:
-        _remove(directory, _NEVER)
+        _remove(directory)
 
 
 def remove_soon(directory: Path) -> None:
@@ -49,16 +47,12 @@ def remove_soon(directory: Path) -> None:
     """
     if _made.pop(directory, None) != os.getpid():
         return
-    if sys.platform == "win32":
-        remove_tree(directory)
-        return
+    removal = threading.Thread(target=remove_tree, args=(directory,))
     try:
-        _remove(directory, time.monotonic() + _WAITED)
-    except _OutOfTimeError:
-        try:
-            threading.Thread(target=remove_tree, args=(directory,)).start()
-        except RuntimeError:  # the interpreter ends, and starts no thread any more
-            remove_tree(directory)
+        removal.start()
+        removal.join(_WAITED)
+    except RuntimeError:  # the interpreter ends, and starts no thread any more
+        remove_tree(directory)
 
 
 @atexit.register
@@ -72,15 +66,7 @@ def _remove_made() -> None:
 if sys.platform != "win32":
     _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-    class _OutOfTimeError(Exception):
-        """Not an `OSError`, which the removal of what cannot be removed passes over."""
-
-    def _remove(directory: str | os.PathLike[str], ends: float) -> None:
-        """Remove *directory*.
-
-        Raises:
-            _OutOfTimeError: something was left when *ends* had passed.
-        """
+    def _remove(directory: str | os.PathLike[str]) -> None:
         with suppress(OSError):
             above = os.open(Path(directory).parent, _LISTED)
             try:
@@ -88,29 +74,28 @@ if sys.platform != "win32":
             finally:
                 os.close(above)
             try:
-                _empty(root, ends)
+                _empty(root)
             finally:
                 os.close(root)
             Path(directory).rmdir()
 
-    def _empty(root: int, ends: float) -> None:
+    def _empty(root: int) -> None:
         """Remove what is in the directory *root*.
 
         Directories are moved up into it before they are emptied. `shutil.rmtree` calls itself for each level: a script
         that made a thousand of them would end it, and the host, with a RecursionError.
         """
         moved = f".{os.urandom(8).hex()}-"
-        pending = _remove_files(root, ends)
+        pending = _remove_files(root)
         count = 0
         while pending:
-            _check_time(ends)
             name = pending.pop()
             with suppress(OSError):
                 inner = _entered(name, root)
                 try:
-                    for child in _remove_files(inner, ends):
+                    for child in _remove_files(inner):
                         with suppress(OSError):
-                            _entered(child, inner, close=True)  # a directory that moves must be writable (rename(2))
+                            os.close(_entered(child, inner))  # a directory that moves must be writable (rename(2))
                             count += 1
                             os.rename(child, f"{moved}{count}", src_dir_fd=inner, dst_dir_fd=root)
                             pending.append(f"{moved}{count}")
@@ -118,12 +103,11 @@ if sys.platform != "win32":
                     os.close(inner)
                 os.rmdir(name, dir_fd=root)
 
-    def _remove_files(directory: int, ends: float) -> list[str]:
+    def _remove_files(directory: int) -> list[str]:
         """Remove the files of *directory*; return the names of its directories."""
         directories = []
         with os.scandir(directory) as entries:
             for entry in entries:
-                _check_time(ends)
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         directories.append(entry.name)
@@ -131,11 +115,7 @@ if sys.platform != "win32":
                         os.unlink(entry.name, dir_fd=directory)
         return directories
 
-    def _check_time(ends: float) -> None:
-        if time.monotonic() > ends:
-            raise _OutOfTimeError
-
-    def _entered(name: str, parent: int, *, close: bool = False) -> int:
+    def _entered(name: str, parent: int) -> int:
         """Return a descriptor of the directory *name*, whose owner may do everything in it from now on."""
         # Not by its path: a script that still runs could exchange it for a link to another directory.
         if sys.platform == "linux":
@@ -145,7 +125,4 @@ if sys.platform != "win32":
                     Path(f"/proc/self/fd/{path}").chmod(0o700)
             finally:
                 os.close(path)
-        opened = os.open(name, _LISTED, dir_fd=parent)
-        if close:
-            os.close(opened)
-        return opened
+        return os.open(name, _LISTED, dir_fd=parent)

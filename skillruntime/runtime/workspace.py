@@ -104,16 +104,12 @@ class Workspace:
         Hidden directories, symbolic links and directories more than 64 levels deep are not looked into.
         """
         found: dict[str, Identity] = {}
-        try:
-            if HAS_DIRECTORY_DESCRIPTORS:
-                root = open_without_links(str(self.directory), flags=_LISTED)
-                try:
-                    return found if _look(root, "", found, 0) <= FILE_LIMIT else None
-                finally:
-                    os.close(root)
-            return found if _look(self.directory, "", found, 0) <= FILE_LIMIT else None
-        except OSError:
-            return found
+        with suppress(OSError):
+            here = str(self.directory)
+            at = open_without_links(here, flags=_LISTED) if HAS_DIRECTORY_DESCRIPTORS else here
+            if _look(at, "", found, 0) > FILE_LIMIT:
+                return None
+        return found
 
     def changes(self, before: Mapping[str, Identity]) -> list[dict[str, Any]]:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
@@ -166,32 +162,33 @@ def identity_of(status: os.stat_result) -> Identity:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _look(at: int | Path, prefix: str, found: dict[str, Identity], seen: int) -> int:
-    """Add the files of the directory *at* to *found*; return how many entries were seen, of whatever kind."""
-    directories = []
-    with os.scandir(at) as entries:
-        for entry in entries:
-            seen += 1  # directories and links too: a script may leave a million of them for each later call to walk
-            if seen > FILE_LIMIT:
-                return seen
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
-                    directories.append(entry.name)
-            elif entry.is_file(follow_symlinks=False):
-                found[prefix + entry.name] = identity_of(entry.stat(follow_symlinks=False))
-    if prefix.count("/") >= _DEEPEST:
-        return seen
-    for name in directories:
-        with suppress(OSError):
-            below = at / name if isinstance(at, Path) else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
-            try:
+def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> int:
+    """Add the files of the directory *at* to *found*; return how many entries were seen, of whatever kind.
+
+    A descriptor is closed.
+    """
+    try:
+        directories = []
+        with os.scandir(at) as entries:
+            for entry in entries:
+                seen += 1  # directories and links too: a script may leave a million for each later call to walk
+                if seen > FILE_LIMIT:
+                    return seen
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
+                        directories.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    found[prefix + entry.name] = identity_of(entry.stat(follow_symlinks=False))
+        for name in directories if prefix.count("/") < _DEEPEST else ():
+            with suppress(OSError):
+                below = f"{at}/{name}" if isinstance(at, str) else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
                 seen = _look(below, f"{prefix}{name}/", found, seen)
-            finally:
-                if isinstance(below, int):
-                    os.close(below)
-        if seen > FILE_LIMIT:
-            return seen
-    return seen
+            if seen > FILE_LIMIT:
+                break
+        return seen
+    finally:
+        if isinstance(at, int):
+            os.close(at)
 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:

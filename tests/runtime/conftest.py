@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
-from skillruntime.runtime.sandbox.levels import sandbox_report
 
 SCHEMA = {"type": "object", "additionalProperties": False, "properties": {"text": {"type": "string"}}}
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"])
-def level(request: pytest.FixtureRequest) -> str:
-    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
-    name: str = request.param
-    if (reason := anyio.run(sandbox_report)[name]) is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
-    return name
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ CALLS: list[tuple[dict[str, Any], str, Any]] = [
 ]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("arguments", "status", "expected"), CALLS)
 def test_an_ordinary_script_is_called_like_any_other_skill(
     runtime: SkillRuntime, arguments: dict[str, Any], status: str, expected: Any

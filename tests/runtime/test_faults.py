@@ -23,9 +23,12 @@ from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
 from skillruntime.runtime.sandbox.protocol import SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here"
-)
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(
+        sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here"
+    ),
+]
 
 WriteSkill = Callable[..., SkillCatalog]
 SHOW = "print('true')"
@@ -106,15 +109,16 @@ def test_a_clock_that_jumps_changes_no_deadline(write_skill: WriteSkill, monkeyp
     times = iter([1e9, 2e9, 0.0] * 1000)
     monkeypatch.setattr(time, "time", lambda: next(times))
 
-    response = runtime.call_sync("sample", {}, timeout=60)
+    response = runtime.call_sync("sample", {}, timeout=300)
 
     assert response.data is True
     assert response.metadata is not None
     assert 0 <= response.metadata["duration_ms"] < 60_000
 
 
-def test_many_calls_at_once_all_end_and_leave_nothing(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """60 scripts and 10,000 calls of a function: each gets its own answer, no descriptor and no file stays."""
+@pytest.mark.parametrize(("scripts", "functions"), [(12, 1_000), pytest.param(60, 10_000, marks=pytest.mark.slow)])
+def test_many_calls_at_once_all_end_and_leave_nothing(write_skill: WriteSkill, scripts: int, functions: int) -> None:
+    """Scripts and functions, called together: each gets its own answer, no descriptor and no file stays."""
     runtime = approved(write_skill("import json, sys; print(json.load(sys.stdin)['text'])", trusted=False))
     runtime.implements("count", contract={"input": {"properties": {"n": {"type": "integer"}}}})(_count)
     answers: dict[int, SkillResponse] = {}
@@ -132,16 +136,16 @@ def test_many_calls_at_once_all_end_and_leave_nothing(write_skill: WriteSkill, t
         before = open_descriptors()
         limit = anyio.CapacityLimiter(8)
         async with anyio.create_task_group() as tasks:
-            for number in range(60):
+            for number in range(scripts):
                 tasks.start_soon(script, number, limit)
-            for number in range(10_000):
+            for number in range(functions):
                 tasks.start_soon(count, number)
         return before, open_descriptors()
 
     before, after = anyio.run(main)
 
-    assert all(answers[number].data == number for number in range(60)), answers
-    assert all(counts[number].data == number + 1 for number in range(10_000))
+    assert all(answers[number].data == number for number in range(scripts)), answers
+    assert all(counts[number].data == number + 1 for number in range(functions))
     assert after <= before
 
 
@@ -192,15 +196,12 @@ class Cancelled:
                 failure = error
 
 
-@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_cancellation_at_every_await_leaves_nothing(
     write_skill: WriteSkill, backend: str, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cancelled at the first, second, ... wait until none is left: no copy, no process and no descriptor stays."""
     pytest.importorskip(backend)
-    if (reason := anyio.run(sandbox_report)[level]) is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{level}: {reason}")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     # The lock lives as long as any process of the command.
@@ -210,12 +211,12 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
 
     async def main() -> tuple[int, int, int]:
-        assert (await runtime.call("sample", {}, timeout=60)).data is True
+        assert (await runtime.call("sample", {}, timeout=300)).data is True
         before = open_descriptors()
         for moment in range(1, 200):
             answers: list[SkillResponse] = []
             with anyio.CancelScope() as scope:
-                answers.append(await Cancelled(runtime.call("sample", {}, timeout=60), scope, moment, monkeypatch))
+                answers.append(await Cancelled(runtime.call("sample", {}, timeout=300), scope, moment, monkeypatch))
             assert list(temporary.glob("*/files/*")) == []
             with (tmp_path / "workspace" / "held").open("a") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -245,7 +246,7 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
         "async def main():\n    sandbox = await open_sandbox('auto')\n    await sandbox.run(command)\nanyio.run(main)\n"
     )
     host = subprocess.Popen([sys.executable, "-c", source], cwd=Path(__file__).parents[2])
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not (workspace / "ready").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
 
@@ -283,7 +284,7 @@ async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
     os.waitpid(process.pid, 0)
 
     results = []
-    with anyio.fail_after(120):
+    with anyio.fail_after(300):
         while not results:
             try:
                 results.append(await sandbox.run(command))

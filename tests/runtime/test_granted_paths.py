@@ -25,7 +25,7 @@ from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
 
 WriteSkill = Callable[..., SkillCatalog]
 
@@ -273,7 +273,7 @@ async def test_a_granted_path_is_not_exchanged_while_a_command_starts(
 
     with exchanging(place, link):
         for _ in range(20):
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 try:
                     finished.append(await sandbox.run(command))
                 except OSError as error:

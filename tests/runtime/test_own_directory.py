@@ -23,7 +23,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Limits
 from skillruntime.runtime.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
 
 INPUT = {"type": "object", "properties": {"file": {"type": "string", "format": "path"}}}
 
@@ -210,10 +210,10 @@ def test_a_shared_workspace_is_that_of_the_host(tmp_path: Path, level: str) -> N
 )
 def test_a_script_that_fills_the_disk_is_stopped(tmp_path: Path, level: str, source: str) -> None:
     """At the limit for its files, which the host may set; what it removed and still has open counts."""
-    write(tmp_path / "skills", "filler", f"{source}\nimport time\ntime.sleep(60)")
+    write(tmp_path / "skills", "filler", f"{source}\nimport time\ntime.sleep(600)")
     runtime = runtime_of(tmp_path / "skills", level, script_limits=Limits(workspace=32 * 2**20))
 
-    response = runtime.call_sync("filler", {}, timeout=50)
+    response = runtime.call_sync("filler", {}, timeout=300)
 
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.TOOL_EXECUTION_FAILED

@@ -12,7 +12,7 @@ import pytest
 from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 
 START_GRANDCHILD = """
 import os, subprocess, sys, time
@@ -41,7 +41,7 @@ async def run(
 
 async def pids_of(directory: Path) -> list[int]:
     """Wait until the process has written its own and its child's number."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(300):
         while not (directory / "pids").exists():
             await anyio.sleep(0.01)
     return [int(pid) for pid in (directory / "pids").read_text().split()]
@@ -49,7 +49,7 @@ async def pids_of(directory: Path) -> list[int]:
 
 async def wait_until_gone(pid: int) -> None:
     """Wait until no process *pid* is running; one that only waits to be reaped by init is gone."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(300):
         while Path(f"/proc/{pid}/stat").exists():
             try:
                 state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -81,7 +81,7 @@ async def test_a_flood_on_stdout_is_cut_and_killed(tmp_path: Path) -> None:
     """A process that would print forever is stopped at the limit."""
     source = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(300):
         finished = await run(tmp_path, source, stdout_limit=100_000)
 
     assert finished.flooded
@@ -113,7 +113,7 @@ async def test_a_cancelled_process_takes_its_children_along(tmp_path: Path) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
 async def test_what_a_finished_process_leaves_running_is_killed_and_not_waited_for(tmp_path: Path) -> None:
     """A child left behind holds stdout open; the answer does not wait for it."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(300):
         finished = await run(tmp_path, START_GRANDCHILD)
 
     assert finished.exit_code == 0

@@ -142,6 +142,7 @@ def test_a_broken_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
     assert error.code is ErrorCode.INVALID_SKILL
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("required", "code"),
     [
@@ -174,6 +175,7 @@ def test_an_untrusted_script_is_not_run(write_skill: WriteSkill, tmp_path: Path)
     assert not (tmp_path / "w" / "ran").exists()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
     ("answer", "status"), [(True, "success"), (False, "failed"), ("yes", "failed"), (None, "failed")]
@@ -233,7 +235,7 @@ def test_a_function_receives_its_context_if_it_asks(tmp_path: Path) -> None:
         seen.append(context)
 
     for function in (by_name, by_annotation, in_async):
-        for response in call_both_ways(implemented(function), caller="ada", config={"user": 1}, timeout=5):
+        for response in call_both_ways(implemented(function), caller="ada", config={"user": 1}, timeout=300):
             assert response.status == "success"
 
     assert len(seen) == 6
@@ -378,7 +380,7 @@ def test_a_thread_past_its_deadline_may_still_be_running(annotations: dict[str, 
     release = threading.Event()
 
     def wait(arguments: dict[str, Any]) -> None:
-        release.wait(30)
+        release.wait(300)
 
     runtime = implemented(wait, annotations=annotations)
 
@@ -464,6 +466,7 @@ def test_a_runner_may_come_from_another_package(write_skill: WriteSkill) -> None
     assert runtime.call_sync("sample", {}).data == "from far away"
 
 
+@pytest.mark.processes
 def test_a_new_catalog_is_seen(write_skill: WriteSkill) -> None:
     """Contracts are kept until the host gives a new catalog."""
     runtime = SkillRuntime(write_skill("print(1)"))
@@ -508,22 +511,3 @@ def test_a_plain_function_may_return_what_must_be_awaited() -> None:
 
     for response in call_both_ways(implemented(lambda arguments: work())):
         assert response.data == "done"
-
-
-def test_an_old_caller_gets_the_old_shape_of_the_output() -> None:
-    """A caller that states its version is answered as that version answered, where the migration says how."""
-    contract = Contract.from_dict(
-        {
-            "version": "2.0.0",
-            "input": {"type": "object"},
-            "output": {"type": "object", "required": ["count"]},
-            "migrations": [
-                {"from": "1.x", "to": "2.0.0", "steps": [], "output": [{"rename": {"from": "/n", "to": "/count"}}]}
-            ],
-        }
-    )
-    runtime = SkillRuntime()
-    runtime.implements("counter", contract=contract)(lambda arguments: {"count": 3})
-
-    assert runtime.call_sync("counter", {}, version="1.2.0").data == {"n": 3}
-    assert runtime.call_sync("counter", {}).data == {"count": 3}

@@ -22,7 +22,11 @@ from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+]
 
 _SECONDS = 60.0
 # What each host below does first: one command, whose output `run` returns.

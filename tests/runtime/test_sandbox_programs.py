@@ -79,10 +79,11 @@ async def run(level: str, workspace: Path, program: str, *words: str) -> Finishe
         readable=interpreter_paths(found),
         writable=(workspace,),
     )
-    with anyio.fail_after(120):
+    with anyio.fail_after(300):
         return await (await open_sandbox(level)).run(command)
 
 
+@pytest.mark.processes
 async def test_python_with_an_event_loop_children_and_archives_runs(level: str, tmp_path: Path) -> None:
     """`asyncio.run` makes a pair of sockets; `multiprocessing` and `sqlite3` lock files."""
     finished = await run(level, tmp_path, sys.executable, "-I", "-c", ASYNCIO)
@@ -93,6 +94,7 @@ async def test_python_with_an_event_loop_children_and_archives_runs(level: str, 
     )
 
 
+@pytest.mark.processes
 async def test_node_with_a_child_process_and_a_worker_runs(level: str, tmp_path: Path) -> None:
     """Its pipes to children are pairs of stream sockets."""
     finished = await run(level, tmp_path, "node", "-e", NODE)
@@ -101,6 +103,7 @@ async def test_node_with_a_child_process_and_a_worker_runs(level: str, tmp_path:
     assert (finished.exit_code, finished.stderr) == (0, b"")
 
 
+@pytest.mark.processes
 async def test_git_runs(level: str, tmp_path: Path) -> None:
     """It commits, stashes and makes a branch."""
     if shutil.which("git") is None:
@@ -117,6 +120,7 @@ async def test_git_runs(level: str, tmp_path: Path) -> None:
     assert finished.stderr == b""
 
 
+@pytest.mark.processes
 async def test_shells_and_common_command_line_tools_run(level: str, tmp_path: Path) -> None:
     """Pipes, jobs, signals, here-documents, process substitution, archives."""
     finished = await run(level, tmp_path, "bash", "-c", TOOLS)
@@ -126,6 +130,7 @@ async def test_shells_and_common_command_line_tools_run(level: str, tmp_path: Pa
     assert finished.stdout.decode().split("\n") == expected
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("program", "words", "expected"),
     [

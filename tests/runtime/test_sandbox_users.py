@@ -10,7 +10,7 @@ import pytest
 
 from tests.runtime.as_user import as_user, need_namespaces
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
 
 REPORT = """
 import anyio, json

@@ -16,6 +16,8 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.runtime import SkillRuntime
 
+pytestmark = pytest.mark.processes
+
 WriteSkill = Callable[..., SkillCatalog]
 
 ECHO = """
@@ -252,7 +254,7 @@ def test_a_script_that_prints_nothing_broke_its_promise(write_skill: WriteSkill,
 
 def test_a_script_that_floods_stdout_is_stopped(write_skill: WriteSkill) -> None:
     """It is killed at the limit, and what was cut is said."""
-    error = only_error(call(write_skill("import sys\nwhile True: sys.stdout.write('x' * 65536)"), timeout=60))
+    error = only_error(call(write_skill("import sys\nwhile True: sys.stdout.write('x' * 65536)"), timeout=300))
 
     assert error.code is ErrorCode.TOOL_EXECUTION_FAILED
     assert "more than 10,485,760 bytes" in error.message
@@ -406,7 +408,7 @@ async def test_a_cancelled_call_leaves_no_process_behind(write_skill: WriteSkill
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call_it)
-        with anyio.fail_after(30):
+        with anyio.fail_after(300):
             while not (tmp_path / "w" / "pid").exists():
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()

@@ -68,6 +68,7 @@ def test_a_repeated_refusal_says_so(write_skill: WriteSkill) -> None:
     assert [says_so(response) for response in (first, second, other, elsewhere)] == [False, True, False, False]
 
 
+@pytest.mark.processes
 def test_a_session_has_one_workspace(write_skill: WriteSkill, tmp_path: Path) -> None:
     """Files stay from call to call; a temporary workspace goes with the session."""
     source = """

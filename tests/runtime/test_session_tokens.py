@@ -33,6 +33,7 @@ def echo(runtime: SkillRuntime, result: Any) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.mark.processes
 def test_every_text_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path) -> None:
     """Catalog, body, resource, result, error, retry and schema, each with its name."""
     session = SkillRuntime(write_skill("print(1)")).session()
@@ -55,6 +56,7 @@ def test_every_text_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path)
         "error": ["sample"],
         "retry": ["sample"],
     }
+    pytest.importorskip("tiktoken")
     assert tiers["resource"]["tokens"] == 20  # 4 of the file, the others of its frame
 
 
@@ -163,6 +165,7 @@ def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: Write
     assert not session.active
 
 
+@pytest.mark.processes
 def test_an_observer_receives_each_call_load_and_read(write_skill: WriteSkill, tmp_path: Path) -> None:
     """A frozen record each, refusals too; an observer that raises changes nothing."""
     records: list[CallRecord] = []

@@ -72,6 +72,7 @@ def test_a_script_exchanged_after_the_approval_does_not_run(write_skill: WriteSk
     assert (first.data, second.data) == ("honest", "honest")
 
 
+@pytest.mark.slow
 def test_300_races_give_each_digest_one_text(write_skill: WriteSkill, tmp_path: Path) -> None:
     """While the script and its directory are exchanged all the time, a digest stands for what then runs."""
     catalog = write_skill("honest", trusted=False)

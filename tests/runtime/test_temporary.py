@@ -14,7 +14,10 @@ from skillruntime.runtime import temporary
 from skillruntime.runtime.temporary import make_temporary, remove_soon, remove_tree
 from skillruntime.runtime.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="with Linux's namespaces and /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="with Linux's namespaces and /proc"),
+]
 
 START = "import os, sys, tempfile\nfrom skillruntime.runtime.temporary import make_temporary\n"
 
@@ -63,6 +66,7 @@ assert all(each.is_dir() for each in made)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_tree_of_thousands_of_levels_is_removed(tmp_path: Path) -> None:
     """A script can make one deeper than Python calls itself; a link in it is removed, and not what it leads to."""
     (tmp_path / "outside").mkdir()

@@ -33,6 +33,7 @@ def catalog(tmp_path: Path) -> SkillCatalog:
     return discover(tmp_path / "skills", trusted=True, use_index=False)
 
 
+@pytest.mark.processes
 def test_a_call_runs_the_version_that_the_range_chooses(catalog: SkillCatalog) -> None:
     """With its own contract and its own script; the envelope says which it was."""
     runtime = SkillRuntime(catalog)
@@ -56,6 +57,7 @@ def test_a_call_of_an_unmet_range_is_an_envelope(catalog: SkillCatalog) -> None:
     assert error.details == {"versions": ["2.0.0", "1.2.0"]}
 
 
+@pytest.mark.processes
 def test_a_function_runs_the_version_it_was_registered_for(catalog: SkillCatalog) -> None:
     """The plain name gives the default, ``name@version`` that version, under any range."""
     runtime = SkillRuntime(catalog)

@@ -107,6 +107,7 @@ def test_directories_and_links_are_counted_too(tmp_path: Path, monkeypatch: pyte
     assert Workspace(tmp_path).snapshot() is None
 
 
+@pytest.mark.processes
 def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     """A disk that is full in the middle leaves neither a part of the copy nor a temporary file."""
     workspace = Workspace(tmp_path / "w")

@@ -55,9 +55,10 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
 def _system_directories() -> list[str]:
     """Return the options for the directories of the system: where /usr is merged, links instead of mounts."""
     options = []
-    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+    closed = ("/proc/keys", "/proc/key-users")  # what the kernel's keys of the host's user are called
+    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", *closed):
         if Path(path).is_symlink():
             options += ["--symlink", str(Path(path).readlink()), path]
         elif Path(path).exists():
-            options += ["--ro-bind", path, path]
+            options += ["--ro-bind", "/dev/null" if path in closed else path, path]
     return options

@@ -18,6 +18,7 @@ import signal
 import stat
 import struct
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-# Not a dataclass, here and in `control_groups`: that module brings `inspect` with it, a third of what is loaded.
+# Not a dataclass: that module brings `inspect` with it, a third of what is loaded.
 class Guest(NamedTuple):
     """The user that a root host becomes for one command, and a user namespace in which root is that user."""
 
@@ -174,7 +175,8 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     finally:
         os.close(ready_reading)
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        with suppress(ChildProcessError):  # the launcher has the kernel reap its children
+            os.waitpid(child, 0)
 
 
 def _syscall(number: int, *arguments: object) -> int:

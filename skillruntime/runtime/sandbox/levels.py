@@ -22,8 +22,7 @@ _REMEDIES = {
     "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules (lsm=...)",
 }
 # For the life of this process: a test takes 50 ms.
-_passed: dict[str, LocalSandbox] = {}
-_failed: dict[str, str] = {}
+_known: dict[str, LocalSandbox | str] = {}
 
 
 async def open_sandbox(choice: str | Sandbox) -> Sandbox:
@@ -64,22 +63,16 @@ async def sandbox_report() -> dict[str, str | None]:
 
 async def _tested(name: str) -> LocalSandbox | str:
     """Return the sandbox of the level *name* once it passed, or why there is none."""
-    if name in _passed:
-        return _passed[name]
-    if name in _failed:  # what this process has found out; a new process looks again
-        return _failed[name]
+    if name in _known:  # what this process has found out; a new process looks again
+        return _known[name]
     sandbox = _present(name)
     if isinstance(sandbox, str):
         return sandbox
     # Two calls at once may both test: that costs time, and a lock would tie two event loops together.
     # Shielded: a call whose deadline passes meanwhile must not leave a half-done test, which would count as a failure.
     with anyio.CancelScope(shield=True):
-        reason = await self_test.failure_of(sandbox)
-    if reason is None:
-        _passed[name] = sandbox
-        return sandbox
-    _failed[name] = reason
-    return reason
+        _known[name] = await self_test.failure_of(sandbox) or sandbox
+    return _known[name]
 
 
 def _present(name: str) -> LocalSandbox | str:

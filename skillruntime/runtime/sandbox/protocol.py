@@ -29,8 +29,8 @@ LEVELS: Final = ("bubblewrap", "landlock")
 class Limits:
     """What one command may use. Sizes are bytes.
 
-    ``memory`` holds for the whole command where the host can make a control group, else for each process. The stacks of
-    threads count, 8 MiB each on most systems: 1 GiB ends a process at about 126 threads, before ``processes`` does.
+    ``memory`` holds for each process. The stacks of threads count, 8 MiB each on most systems: 1 GiB ends a process at
+    about 126 threads, before ``processes`` does.
     """
 
     memory: int = 1024**3
@@ -74,7 +74,7 @@ class Finished:
     """How a command ended: its exit code (negative: the signal that ended it) and what it wrote.
 
     ``flooded`` says that stdout went over the limit and the command was killed for it; ``stdout`` is then cut. ``full``
-    says the same of the limit of its files.
+    says the same of the limit of its files, or of memory that the kernel's own limit does not count.
     ``stopped`` says that every process of the command was seen to be gone. ``cpu_seconds`` is what it and its
     supervisor used, where that is known.
     """

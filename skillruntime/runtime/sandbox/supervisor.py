@@ -54,6 +54,7 @@ ENDING = 5.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 36, 4, 22
 _SECCOMP_MODE_FILTER = 2
 _BETWEEN_LOOKS = 0.05  # seconds between two looks at how much a command has written
+_MEMORY = (b"RssAnon:", b"RssShmem:", b"VmPTE:")  # lines of /proc/PID/status
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 # Python ignores the first two, and an ignored signal stays ignored after execve(2).
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
@@ -74,66 +75,33 @@ def serve() -> NoReturn:
         prepare_options(network=network)
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page that it shares with its parent
-    _Launcher(requests).serve()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the supervisors (wait(2))
+    while _serve_next(requests):
+        pass
+    with suppress(ChildProcessError):  # the host closed its end, and that ends every supervisor
+        os.waitpid(-1, 0)
+    sys.exit(0)
 
 
-class _Launcher:
-    """Forks a supervisor for each request, and reaps those that have ended."""
-
-    def __init__(self, requests: socket.socket) -> None:
-        self._requests = requests
-        self._supervisors: dict[int, Guest | None] = {}
-        self._guests: list[Guest] = []  # users of commands that have ended, for the next ones
-        self._woken, waking = os.pipe()
-        for end in (self._woken, waking):
-            os.set_blocking(end, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-
-    def serve(self) -> NoReturn:
-        while True:
-            if os.geteuid() == 0 and not self._guests:  # before the next request: it takes a process to make one
-                self._guests += filter(None, [Guest.create()])
-            ready, _, _ = select.select([self._requests.fileno(), self._woken], [], [])
-            if self._requests.fileno() in ready and not self._start():
-                while self._supervisors:  # the host closed its end, and that ends every supervisor
-                    self._reap(block=True)
-                sys.exit(0)
-            if self._woken in ready:
-                os.read(self._woken, 4096)
-                self._reap()
-
-    def _start(self) -> bool:
-        """Fork a supervisor for the next request; return whether there was one."""
-        message, ancillary, _, _ = self._requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
-        if not message:
-            return False
-        descriptors = array.array("i")
-        for _level, _type, data in ancillary:
-            descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-        guest = self._guests.pop() if self._guests else None
-        child = os.fork()
-        if child == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            self._requests.close()
-            _supervise(descriptors, guest)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        self._supervisors[child] = guest
-        return True
-
-    def _reap(self, *, block: bool = False) -> None:
-        with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
-                guest = self._supervisors.pop(found[0], None)
-                if guest is None:
-                    continue
-                # A process that outlived its supervisor could signal and trace the next command of the same user.
-                if found[1] == 0:
-                    self._guests.append(guest)
-                elif guest.namespace >= 0:
-                    os.close(guest.namespace)
+def _serve_next(requests: socket.socket) -> bool:
+    """Fork a supervisor for the next request; return whether there was one."""
+    # Before the request comes: it takes a process to make one. No two commands have the same user.
+    guest = Guest.create() if os.geteuid() == 0 else None
+    message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
+    if not message:
+        return False
+    descriptors = array.array("i")
+    for _level, _type, data in ancillary:
+        descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+    if os.fork() == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        requests.close()
+        _supervise(descriptors, guest)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    if guest is not None and guest.namespace >= 0:
+        os.close(guest.namespace)
+    return True
 
 
 def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
@@ -154,6 +122,8 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
         report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error), "is_writable": is_writable}
     except BaseException as error:
         report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
+    if "stopped" not in report:  # what failed may be the script's doing: nothing of it outlives its supervisor
+        report["stopped"] = _end_descendants()
     with suppress(OSError), socket.socket(fileno=control) as host:
         host.sendall(json.dumps(report).encode())
     os._exit(0 if report.get("stopped") else 1)
@@ -211,7 +181,7 @@ class _Run:
             os.close(descriptor)
         _raise_reported(failed_reading)
         code = self._watch(child)
-        return code, self._end_descendants()
+        return code, _end_descendants()
 
     def _become_command(self) -> None:
         os.setsid()  # away from the terminal of the host, and from its signals
@@ -242,23 +212,6 @@ class _Run:
         for number in _RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         os.execve(self.asked["argv"][0], self.asked["argv"], self.asked["environment"])
-
-    def _end_descendants(self) -> bool:
-        """Kill what the command left behind until no child is left; return whether that was seen."""
-        deadline = time.monotonic() + ENDING
-        while True:
-            try:
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            except ChildProcessError:
-                return True
-            if time.monotonic() > deadline:
-                return False
-            # A fork bomb may have no more processes than its limit, and is outrun.
-            for child in descendants():
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(child, signal.SIGKILL)
-            time.sleep(0.002)  # for the kernel to take them down; orphans reach this process only then
 
     # bubblewrap
 
@@ -292,7 +245,7 @@ class _Run:
             signal.pidfd_send_signal(watched, signal.SIGKILL)
         stopped = bool(select.select([watched], [], [], ENDING)[0])
         # bubblewrap reports a signal as a shell does.
-        return (128 - code if code > 128 else code), stopped and self._end_descendants()
+        return (128 - code if code > 128 else code), stopped and _end_descendants()
 
     def _start_bubblewrap(self, info: int, block: int) -> int:
         """Start bubblewrap, which waits for *block* before it starts the command; return its process."""
@@ -345,30 +298,63 @@ class _Run:
         return os.waitstatus_to_exitcode(status)
 
     def _used(self) -> float:
-        """Return how many bytes the command's directories take, with the files that it removed and still has open."""
-        total = sum(map(used_bytes, map(os.dup, self.measured)))
-        for descriptors in map(_descriptors, descendants() if self.measured else ()):
-            for each in descriptors:
-                with suppress(OSError):
-                    status = each.stat()
-                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                        total += status.st_blocks * 512
-        return total
+        """Return how many bytes the command's directories take, with the files that it removed and still has open.
+
+        Infinity where a process holds more memory than it may.
+        """
+        removed: dict[tuple[int, int], int] = {}  # by inode: threads and children have the same files open
+        for thread in _threads() if self.measured else ():
+            if _memory_of(thread) > self.limits["memory"]:
+                return float("inf")
+            with suppress(OSError):
+                for each in (thread / "fd").iterdir():
+                    with suppress(OSError):
+                        status = each.stat()
+                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                            removed[status.st_dev, status.st_ino] = status.st_blocks * 512
+        return sum(map(used_bytes, map(os.dup, self.measured))) + sum(removed.values())
 
 
 _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
 
 
-def _descriptors(process: int) -> list[Path]:
-    """Return what *process* has open, by thread: one whose first thread has ended lists nothing itself."""
+def _end_descendants() -> bool:
+    """Kill what the command left behind until no child is left; return whether that was seen."""
+    deadline = time.monotonic() + ENDING
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        # A fork bomb may have no more processes than its limit, and is outrun.
+        for child in descendants():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        time.sleep(0.002)  # for the kernel to take them down; orphans reach this process only then
+
+
+def _threads() -> list[Path]:
+    """Return every thread of the command: a process whose first one has ended shows nothing itself."""
     found: list[Path] = []
-    threads: list[Path] = []
-    with suppress(OSError):  # it has ended
-        threads += Path(f"/proc/{process}/task").iterdir()
-    for thread in threads:
-        with suppress(OSError):
-            found += (thread / "fd").iterdir()
+    for process in descendants():
+        with suppress(OSError):  # it has ended
+            found += Path(f"/proc/{process}/task").iterdir()
     return found
+
+
+def _memory_of(thread: Path) -> int:
+    """Return how many bytes the process of *thread* holds: its memory, private and shared, and the tables of it.
+
+    RLIMIT_DATA counts private memory that may be written to: not shared mappings, not those with MAP_GROWSDOWN, not
+    what became read-only once it was written.
+    """
+    with suppress(OSError):
+        lines = (thread / "status").read_bytes().splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_MEMORY))
+    return 0
 
 
 def _listable(path: int) -> int:

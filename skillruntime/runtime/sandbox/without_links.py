@@ -90,7 +90,7 @@ def used_bytes(at: int, depth: int = 0) -> float:
             return float("inf")
         with os.scandir(at) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # removed meanwhile
+                with suppress(FileNotFoundError, NotADirectoryError):  # removed, or exchanged for a link, meanwhile
                     status = entry.stat(follow_symlinks=False)
                     total += max(_LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):

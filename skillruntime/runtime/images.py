@@ -1,0 +1,49 @@
+"""Images that go to a model with an answer: files that a script made, or a file of a skill that the model reads.
+
+Providers refuse a whole request for one image that they cannot read. So an image is known by its bytes, never by its
+name, and one that was cut, or that no provider takes, stays a path in the text.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import NamedTuple
+
+__all__ = ["Image", "image_type"]
+
+# What OpenAI, Anthropic and Gemini all take, GIF apart for Gemini: how a file of it begins, and how it ends.
+_FORMS = (
+    ("image/png", b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"),
+    ("image/jpeg", b"\xff\xd8\xff", b"\xff\xd9"),
+    ("image/gif", b"GIF8", b";"),
+)
+
+
+class Image(NamedTuple):
+    """An image: its path in the workspace or the skill, its media type, and its bytes."""
+
+    path: str
+    media_type: str
+    data: bytes
+
+    @property
+    def base64(self) -> str:
+        """The bytes as base64."""
+        return base64.b64encode(self.data).decode("ascii")
+
+    @property
+    def url(self) -> str:
+        """The image as a ``data:`` URL (RFC 2397)."""
+        return f"data:{self.media_type};base64,{self.base64}"
+
+
+def image_type(data: bytes) -> str | None:
+    """Return the media type of a whole PNG, JPEG, GIF or WebP image; None for any other bytes.
+
+    >>> image_type(b"GIF89a...;"), image_type(b"GIF89a... and what was cut off")
+    ('image/gif', None)
+    """
+    # WebP says how many bytes follow the first eight.
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp" if int.from_bytes(data[4:8], "little") == len(data) - 8 else None
+    return next((kind for kind, begin, end in _FORMS if data.startswith(begin) and data.endswith(end)), None)
