@@ -21,7 +21,6 @@ from skillruntime.server.published_skill import serve_catalog as serve_catalog
 from skillruntime.server.rate_limits import Limits as Limits
 from skillruntime.server.service import SkillService as SkillService
 from skillruntime.server.sqlite_database import DatabaseInUseError as DatabaseInUseError
-from skillruntime.server.sqlite_executions import SqliteExecutions as SqliteExecutions
 from skillruntime.server.uvicorn_server import Server as Server
 from skillruntime.server.uvicorn_server import bind as bind
 from skillruntime.server.webhooks import Webhooks as Webhooks

@@ -6,10 +6,9 @@ drawn.
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
@@ -23,12 +22,11 @@ from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import WireCode
 from skillruntime.server.console import Pages
 from skillruntime.server.http_protocol import HEAD_BYTES, head_too_large
-from skillruntime.server.http_responses import RefusedError, refuse, without_content
+from skillruntime.server.http_responses import RefusedError, answer_to, refuse, without_content
 from skillruntime.server.service import SkillService
 
 __all__ = ["create_app"]
 
-_log = logging.getLogger("skillruntime.remote")
 # RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
 _DISCARD_SECONDS: Final = 10.0
@@ -40,51 +38,34 @@ _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 def create_app(
     service: SkillService,
     *,
-    lifespan: Callable[[], AbstractAsyncContextManager[object]] | None = None,
     pages: bool = True,
     hosts: frozenset[str] | None = None,
 ) -> Starlette:
     """Return the application for *service*.
 
-    *lifespan* is entered before the first request and left after the last. *pages* are those for people. *hosts* are
-    the Host names that are answered, None for all. There are no
-    CORS headers: a browser's scripts of other origins have no business here.
+    *pages* are those for people. *hosts* are the Host names that are answered, None for all. There are no CORS
+    headers: a browser's scripts of other origins have no business here.
     """
 
     @asynccontextmanager
     async def run(app: Starlette) -> AsyncIterator[None]:
-        if lifespan is None:
-            yield
-        else:
-            async with lifespan():
-                yield
+        yield
         service.stop()
 
     drawn = Pages(service)
 
-    async def respond(request: Request) -> Response:
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
         wire = _head(request)
         try:
             _check_head(request, hosts)
             wire = _head(request, await _read_body(request, service))
             # The pages have no private way in: they ask the service as their user.
-            if pages and drawn.knows(wire):
-                return _to_starlette(await drawn.answer(wire))
-            answer = await service.handle(wire)
-        except RefusedError as refusal:
-            answer = _of_method(wire, refusal.answer())
-        except MessageError as error:
-            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer())
-        except Exception:
-            _log.exception("%s failed with an unexpected exception", wire.method)
-            answer = _of_method(
-                wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer()
-            )
-        return _to_starlette(answer)
-
-    async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        response = await respond(Request(scope, receive))
-        await response(scope, receive, send)
+            answer = await (drawn.answer(wire) if pages and drawn.knows(wire) else service.handle(wire))
+        except Exception as error:
+            answer = answer_to(error, wire)
+            answer = without_content(answer) if wire.method == "HEAD" else answer
+        await _to_starlette(answer)(scope, receive, send)
 
     app = Starlette(lifespan=run)
     app.router.default = application  # the service knows its own addresses and methods
@@ -118,8 +99,7 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     """Check what a server must refuse before it reads on.
 
     Raises:
-        MessageError: the request can be read in two ways, or is for another host.
-        RefusedError: its head is too large.
+        RefusedError: it is too large, can be read in two ways, or is for another host.
     """
     raw: bytes = request.scope.get("raw_path") or b""
     if len(raw) + sum(len(name) + len(value) + 4 for name, value in request.headers.raw) > HEAD_BYTES:
@@ -128,15 +108,17 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is ignored.
     host = absolute[0].partition("://")[2] if absolute is not None else request.headers.get("host", "")
     if not _HOST.fullmatch(host):
-        raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
+        raise _malformed("Host", "a host and a port", host[:80])
     name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
     if hosts is not None and name.strip("[]").rstrip(".").lower() not in hosts:
-        expected = f"one of {', '.join(sorted(hosts))}"
-        raise MessageError([{"field": "Host", "expected": expected, "actual": name[:80]}])
+        raise _malformed("Host", f"one of {', '.join(sorted(hosts))}", name[:80])
     if "transfer-encoding" in request.headers and "content-length" in request.headers:
         # RFC 9112, 6.1: a client that sends both may be smuggling a second request past a proxy.
-        violation = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
-        raise MessageError([violation])
+        raise _malformed("Content-Length", "nothing beside Transfer-Encoding", "both")
+
+
+def _malformed(name: str, expected: str, actual: str) -> RefusedError:
+    return RefusedError(MessageError.at(name, expected, actual).to_document(), {"connection": "close"})
 
 
 async def _read_body(request: Request, service: SkillService) -> bytes:
@@ -181,10 +163,6 @@ async def _discard(request: Request) -> None:
                 message = await request.receive()
             is_over = message is None or message["type"] != "http.request" or not message.get("more_body", False)
             read += len(message.get("body", b"")) if message is not None else 0
-
-
-def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:
-    return without_content(response) if request.method == "HEAD" else response
 
 
 def _to_starlette(response: WireResponse) -> Response:

@@ -11,7 +11,6 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, Principal
 from skillruntime.server.http_responses import RefusedError, refuse, refuse_login
 from skillruntime.server.published_skill import PublishedSkill
-from skillruntime.server.request_parsing import knows_cancelled
 
 __all__ = ["Call", "check_operator", "check_scope", "find_all", "find_callable", "find_skill"]
 
@@ -43,8 +42,9 @@ class Call:
 
     @property
     def knows_cancelled(self) -> bool:
-        """Whether the client knows the status ``cancelled``."""
-        return knows_cancelled(self.request)
+        """Whether the client states that it knows the status ``cancelled``; others get ``failed``."""
+        stated = self.request.headers.get("skill-extensions", "").split(",")
+        return "cancelled" in [each.strip() for each in stated]
 
 
 def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[PublishedSkill]:

@@ -12,18 +12,9 @@ from urllib.parse import parse_qs, quote, unquote
 from skillruntime.remote.descriptor import CapabilityType, ParameterDefinition, SkillDescriptor
 from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.server import console_drawing as drawing
 from skillruntime.server.access import READ
 from skillruntime.server.authorization import Call, check_scope
-from skillruntime.server.console_drawing import (
-    draw_execution_card,
-    draw_field,
-    draw_page,
-    draw_problem,
-    draw_skill_card,
-    draw_status,
-    pretty,
-    violations_of,
-)
 from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.executions import Page
 from skillruntime.server.http_responses import RefusedError, refuse_for_database, without_content
@@ -55,7 +46,7 @@ class Pages:
         parts = [unquote(part) for part in request.path.split("/") if part][1:]
         # The cookie is SameSite=Strict; this also covers browsers that do not know the attribute.
         if request.method == "POST" and not _is_own(request):
-            return draw_page("Refused", "<p>This form was sent from another place.</p>", status=403)
+            return drawing.draw_page("Refused", "<p>This form was sent from another place.</p>", status=403)
         if request.method == "POST" and parts == ["key"]:
             return await self._sign_in(request)
         call = await self._service.identify(_as_caller(request, _cookie(request)))
@@ -63,7 +54,7 @@ class Pages:
         try:
             return await self._draw(page, request, parts)
         except DatabaseAwayError as error:
-            problem = draw_problem(refuse_for_database(error).document.to_envelope())
+            problem = drawing.draw_problem(refuse_for_database(error).document.to_envelope())
             return page.draw("Try again", problem, status=503, is_live=request.method == "GET")
 
     async def _draw(self, page: _Page, request: WireRequest, parts: list[str]) -> WireResponse:
@@ -95,7 +86,7 @@ class Pages:
         call = await self._service.identify(_as_caller(request, key))
         # Not kept: every page would report it, and each would count as an attempt to guess a key.
         if call.was_bad:
-            return draw_page("Sign in", "<p>Type the key as it was printed.</p>", was_bad=True, status=401)
+            return drawing.draw_page("Sign in", "<p>Type the key as it was printed.</p>", was_bad=True, status=401)
         cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + ("" if key else "; Max-Age=0")
         return replace(_see_other("/ui"), headers={"location": "/ui", "set-cookie": cookie})
 
@@ -112,7 +103,7 @@ class _Page:
     ) -> WireResponse:
         """Return a page with the caller in its head."""
         principal, was_bad = self._call.principal, self._call.was_bad
-        return draw_page(
+        return drawing.draw_page(
             heading, body, principal=principal, was_bad=was_bad, status=status, is_live=is_live, forms=forms
         )
 
@@ -130,8 +121,8 @@ class _Page:
     async def skills(self) -> WireResponse:
         """What is served, for this caller."""
         document = _json(await self.ask("GET", "/.well-known/skill-sharing"))
-        cards = "".join(map(draw_skill_card, document.get("skills", [])))
-        return self.draw("Skills", draw_problem(document) or cards or "<p>No skill is visible to you.</p>")
+        cards = "".join(map(drawing.draw_skill_card, document.get("skills", [])))
+        return self.draw("Skills", drawing.draw_problem(document) or cards or "<p>No skill is visible to you.</p>")
 
     async def form(
         self, skill_id: str, filled: Mapping[str, str], answer: Mapping[str, Any], status: int = 200
@@ -139,16 +130,16 @@ class _Page:
         """A contract as a form, with what was *filled* in and what the service answered to it."""
         response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
-            return self.draw("Not found", draw_problem(_json(response)), status=response.status)
+            return self.draw("Not found", drawing.draw_problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
-        faults = violations_of(answer)
+        faults = drawing.violations_of(answer)
         names = {each.name for each in descriptor.inputs}
         elsewhere = [text for name, texts in faults.items() if name not in names for text in texts]
         fields = "".join(
-            draw_field(each, filled.get(each.name), faults.get(each.name, ())) for each in descriptor.inputs
+            drawing.draw_field(each, filled.get(each.name), faults.get(each.name, ())) for each in descriptor.inputs
         )
         body = (
-            f"<p>{escape(descriptor.description)}</p>{draw_problem(answer, elsewhere)}"
+            f"<p>{escape(descriptor.description)}</p>{drawing.draw_problem(answer, elsewhere)}"
             f'<form method="post" action="/ui/skills/{escape_segment(skill_id)}">{fields}<button>Invoke</button></form>'
             f'<p class="meta">{escape(descriptor.id)} {escape(descriptor.version)} · '
             f"{escape(descriptor.provider.name)} · {escape(descriptor.access.value)} · "
@@ -160,7 +151,7 @@ class _Page:
         """Begin an execution with what was filled in."""
         response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
-            return self.draw("Not found", draw_problem(_json(response)), status=response.status)
+            return self.draw("Not found", drawing.draw_problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
         # An empty field is one that was left out: HTML cannot say the difference.
         inputs = {each.name: _value(each, filled[each.name]) for each in descriptor.inputs if filled.get(each.name)}
@@ -185,7 +176,7 @@ class _Page:
             page = await self._service.executions.list(owner, limit=_LISTED, cursor=cursor)
             waiting = await self._service.executions.tasks(owner, limit=_LISTED) if cursor is None else Page(())
         except RefusedError as refusal:
-            return self.draw("My executions", draw_problem(refusal.document.to_envelope()), status=403)
+            return self.draw("My executions", drawing.draw_problem(refusal.document.to_envelope()), status=403)
         except ValueError:
             return self.draw("My executions", "<p>This page of the list does not exist.</p>", status=400)
         body = ""
@@ -207,7 +198,7 @@ class _Page:
     def _cards(self, page: Page, shows_owner: bool) -> str:
         now = self._service.executions.now()
         return "".join(
-            draw_execution_card(ticket, execution, now, shows_owner=shows_owner)
+            drawing.draw_execution_card(ticket, execution, now, shows_owner=shows_owner)
             for ticket, execution in zip(page.tickets, page.executions, strict=True)
         )
 
@@ -218,20 +209,20 @@ class _Page:
         response = await self.ask("GET", f"/executions/{escape_segment(execution_id)}")
         shown = _json(response)
         if response.status != 200:
-            return self.draw("Execution", draw_problem(shown), status=response.status)
+            return self.draw("Execution", drawing.draw_problem(shown), status=response.status)
         # Of a page that asked with the extension `cancelled`: the five statuses of 6.4 and that one.
         is_final = shown["status"] not in ("accepted", "running")
-        parts = [f"<p>Status: {draw_status(shown['status'])}</p>"]
+        parts = [f"<p>Status: {drawing.draw_status(shown['status'])}</p>"]
         # Who completes a task must see what it is. `ask` was answered, so this user may see it.
         if (found := await self._service.executions.get(execution_id)) is not None:
-            parts.append(f"<h2>Arguments</h2><pre>{escape(pretty(found[0].arguments))}</pre>")
+            parts.append(f"<h2>Arguments</h2><pre>{escape(drawing.pretty(found[0].arguments))}</pre>")
         if "progress" in shown and not is_final:
             done, total = shown["progress"].get("done", 0), shown["progress"].get("total")
             bar = f' value="{done:g}" max="{total:g}"' if total else ""
             parts.append(f"<progress{bar}></progress><p>{escape(str(shown['progress'].get('message', '')))}</p>")
         if "output" in shown:
-            parts.append(f"<h2>Output</h2><pre>{escape(pretty(shown['output']))}</pre>")
-        parts.append(draw_problem(shown))
+            parts.append(f"<h2>Output</h2><pre>{escape(drawing.pretty(shown['output']))}</pre>")
+        parts.append(drawing.draw_problem(shown))
         stamps = " · ".join(f"{escape(name)} {escape(str(at))}" for name, at in shown["timestamps"].items())
         parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
         forms = "" if is_final else self._forms(shown, problem, filled)
@@ -264,8 +255,8 @@ class _Page:
         answer = await self.ask("POST", f"{path}/complete", {"output": output})
         if answer.status != 200:
             shown = _json(answer)
-            listed = [text for texts in violations_of(shown).values() for text in texts]
-            return await self.execution(execution_id, draw_problem(shown, listed), text, answer.status)
+            listed = [text for texts in drawing.violations_of(shown).values() for text in texts]
+            return await self.execution(execution_id, drawing.draw_problem(shown, listed), text, answer.status)
         return _see_other(f"/ui{path}")
 
     def _may_complete(self, skill_id: str) -> bool:

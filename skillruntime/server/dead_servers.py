@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import psycopg
 
@@ -74,11 +75,9 @@ class DeadServers:
             if thread.is_alive():
                 thread.join(timeout=5)
         if forgets:
-            try:
-                with connect(self._url, f"skillruntime {self._name}") as connection:
-                    connection.execute(_FORGET, {"name": self._name})
-            except (DatabaseAwayError, psycopg.Error):
-                pass  # the lease runs out by itself
+            # Otherwise the lease runs out by itself.
+            with suppress(DatabaseAwayError, psycopg.Error), connect(self._url, self._name) as connection:
+                connection.execute(_FORGET, {"name": self._name})
 
     def _run(self, act: Callable[[BoundedConnection], None]) -> None:
         connection: BoundedConnection | None = None

@@ -1,7 +1,7 @@
 """Executions of several servers, carried by DBOS on PostgreSQL: who runs what, what runs again, how much at once.
 
-Law: accepted means committed. What must not run twice begins only in a dispatch whose first step was executed and not
-replayed: that step raises a flag in memory. A dispatch without the flag follows one that has begun, on this server or
+Law: accepted means committed. What must not run twice begins only in the dispatch that has written its mark, of which
+an execution has one for ever. A dispatch that finds another one's mark follows one that has begun, on this server or
 another one, and ends `EXECUTION_INTERRUPTED`. The engine discards the end of a dispatch that has lost its execution.
 """
 
@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -30,7 +33,7 @@ from dbos import DBOS
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress
 from skillruntime.server import engine_instance
 from skillruntime.server.dead_servers import DeadServers
-from skillruntime.server.engine_instance import MESSAGE, MESSAGES, Queues
+from skillruntime.server.engine_instance import MESSAGE, MESSAGES, POLL, Queues
 from skillruntime.server.engine_tables import RUN, EngineTables, Stored, column
 from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
 from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
@@ -50,6 +53,7 @@ _ASK: Final = 5.0  # the same for what else a caller asks
 _RUNNING_LOOK: Final = 5  # looks at what is waited for, for each look at what runs here
 _REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
 _SWEEP: Final = 5.0  # seconds, at most, between two looks at what waits too long
+_MISSED: Final = 10.0  # seconds in which what a server has taken begins there
 _CLOCK_JUMP: Final = 10.0  # seconds by which the database's clock and our monotonic one differ if one was set
 _ERRORS: Final = (sqlalchemy.exc.DBAPIError, sqlalchemy.exc.TimeoutError, psycopg.Error)
 
@@ -81,6 +85,7 @@ class EngineExecutions:
         self._notify = notify
         # Unlike any other start's: a process that comes back must not take the work of the one before for its own.
         self._name = f"skillruntime-{secrets.token_hex(8)}"
+        self._capacity = capacity
         self._queues = Queues(self._terms, capacity)
         # Two pools: those who wait for answers must not wait behind the engine, which tries again for minutes.
         self._engine = create_engine(url, f"{self._name} engine", size=8, prompt=False)
@@ -95,13 +100,13 @@ class EngineExecutions:
         self._ended = EndedExecutions()
         self._watchers = Watchers(self.get)
         self._states: dict[str, tuple[str, ...]] = {}
-        self._next: _Reading | None = None  # what is asked for while another reading is under way
-        self._is_reading = False
-        self._unfinished: dict[str, int] = {}
-        self._accepted: dict[str, int] = {}
+        self._asked_for: dict[str, asyncio.Future[Stored | None]] = {}
+        self._reading: asyncio.Task[None] | None = None
         self._marking = asyncio.Lock()
+        self._beginning: set[str] = set()  # what this server begins when it accepts it, until that has ended
+        self._queues_until = 0.0  # until when what is accepted may have to wait behind others
+        self._unfinished: Counter[str] = Counter()  # of each caller, counted a moment ago or accepted here since
         self._draining = anyio.Event()
-        self._has_drained = False
         self._clock = 0.0  # the database's time less our monotonic time
         self._steady_since = time.monotonic()  # since when the database answers, and its clock was not set
         self._tasks: TaskGroup | None = None
@@ -109,12 +114,12 @@ class EngineExecutions:
         """How many executions waited or ran when this server started."""
 
     async def __aenter__(self) -> EngineExecutions:
-        await anyio.to_thread.run_sync(self._connect)
+        self._set_clock(await self._ask(self._tables.now))
         try:
             # On this thread: the engine runs workflows in the event loop of the thread that launches it.
             engine_instance.launch(self._engine, self._name, self._run, self._send_message)
             await anyio.to_thread.run_sync(self._dead.start)
-            await self._queues.register()
+            await self._insist(lambda: self._ask(partial(self._queues.start, self._client)))
             self.continued = sum((await self._insist(self.counts)).values())
         except BaseException:
             await self._close(forgets=True)
@@ -145,14 +150,25 @@ class EngineExecutions:
                 **self._queues.options(ticket),
             }
             accepted_at = self.now()
+            accept: Callable[..., object] = partial(self._client.enqueue, options)
+            begins_here = self._begins_here(ticket)
+            if begins_here:
+                self._beginning.add(ticket.execution_id)
+                accept = partial(engine_instance.begin, self._client, self._name, options)
             try:
-                await self._ask(partial(self._client.enqueue, options, ticket.to_dict(), accepted_at), within=_SUBMIT)
+                await self._ask(partial(accept, ticket.to_dict(), accepted_at), within=_SUBMIT)
             except dbos._error.DBOSWorkflowIDInUseError:
+                self._beginning.discard(ticket.execution_id)
                 known = await self.get(ticket.execution_id)
                 if known is None:  # it ended long ago and was just deleted
                     return await self.submit(ticket, most_unfinished=most_unfinished)
+            except BaseException:
+                self._beginning.discard(ticket.execution_id)
+                raise
             else:
-                self._accepted[ticket.owner] = self._accepted.get(ticket.owner, 0) + 1
+                self._unfinished[column(ticket.owner)] += 1
+                if not begins_here:
+                    self._queues.look(self._queues.of(ticket))
                 return Submitted(ticket.accepted(accepted_at), is_new=True)
         return again(ticket, known)
 
@@ -162,8 +178,9 @@ class EngineExecutions:
         if known is not None or not execution_id.isascii() or "\0" in execution_id:
             return known
         live = self._live.get(execution_id)
-        # What this server has lost, or another one has cancelled, is noticed by the next look.
-        if live is not None and live.execution.status is ExecutionStatus.RUNNING:
+        # What this server has lost, or another one has cancelled, is noticed by the next look. Where it was begun for
+        # the second time, it is shown as running from the first.
+        if live is not None and (live.execution.status is ExecutionStatus.RUNNING or execution_id in self._beginning):
             return live.ticket, live.execution
         found = await self._find(execution_id)
         if found is None:
@@ -184,10 +201,7 @@ class EngineExecutions:
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside; of two who complete a task, or complete and cancel it, the first wins."""
         found = await self.get(execution_id)
-        if found is None or not found[0].is_task or found[1].is_final:
-            raise NotATaskError
-        await self._announce(found[0])
-        if not await self._ask(partial(self._tables.end_waiting, execution_id, self._end_of(found, outcome))):
+        if found is None or not found[0].is_task or not await self._end_waiting(found, outcome):
             raise NotATaskError
         return await self._seen(execution_id)
 
@@ -217,15 +231,12 @@ class EngineExecutions:
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, wait *seconds* for what runs, then hand over what may run twice and end the rest."""
-        if not self._draining.is_set():
-            self._draining.set()
-            engine_instance.stop_taking()
+        self._draining.set()
+        engine_instance.stop_taking()
         with anyio.move_on_after(seconds):
             while self._live:
                 await anyio.sleep(0.01)
         await self._give_up_all()
-        # What is left is begun by others at once: this server's lease goes, and its name never comes again.
-        self._has_drained = True
 
     async def counts(self) -> Mapping[str, int]:
         """Return how many wait and how many run, on all servers."""
@@ -255,14 +266,8 @@ class EngineExecutions:
         self._running.add(task)
         # The task of the dispatch, which ends when the engine has recorded how the workflow ended.
         task.add_done_callback(partial(self._recorded, live))
-        has_flag = ticket.repeatable
-        if not has_flag:
-            flags: list[bool] = []
-            # One after the other: of sixteen marks at once, most skills would begin long after their mark.
-            async with self._marking:
-                await DBOS.run_step_async({"name": "begin"}, partial(_raise_flag, flags))
-            has_flag = bool(flags)
-        outcome = await perform(live, self._work, self._metrics) if has_flag else interrupted()
+        has_mark = ticket.repeatable or await self._may_begin(ticket)
+        outcome = await perform(live, self._work, self._metrics) if has_mark else interrupted()
         if outcome is None:
             # Given up: another server has it, or will have it. Only this one knows that it has begun and must end it.
             if ticket.repeatable or not self._draining.is_set() or live.execution.status is not ExecutionStatus.RUNNING:
@@ -270,6 +275,18 @@ class EngineExecutions:
             outcome = interrupted()
         await self._insist(partial(self._announce, ticket))
         return live.end(outcome, self._terms.kept_for).to_dict()
+
+    async def _may_begin(self, ticket: Ticket) -> bool:
+        """Write the mark of this dispatch, and return whether it is the execution's first."""
+        mark = secrets.token_hex(8)
+        # One after the other: of sixteen marks in one commit, most skills would begin long after their mark.
+        async with self._marking:
+            first = await self._insist(
+                lambda: self._ask(partial(self._tables.mark, self._name, ticket.execution_id, mark))
+            )
+        if first is None:
+            raise asyncio.CancelledError  # it was cancelled, or another server has it
+        return first == mark
 
     async def _send_message(self, execution_id: str) -> None:
         """Wait until the execution has ended, which was about to be recorded, and send its message."""
@@ -296,6 +313,22 @@ class EngineExecutions:
             self._ended.add(live.ticket, ended)
             self._metrics.count_end(ended)
         self._watchers.signal(execution_id)
+        is_taken = execution_id not in self._beginning
+        self._beginning.discard(execution_id)
+        now = time.monotonic()
+        # Behind what was taken from a queue, or was begun before the server was full, more may wait.
+        if is_taken or now < self._queues_until:
+            self._queues.look(self._queues.of(live.ticket))
+            if not self._queues.has_limit(live.ticket):
+                self._queues_until = now + POLL
+
+    def _begins_here(self, ticket: Ticket) -> bool:
+        """Whether this server begins *ticket* when it accepts it: it has a free place, for which nothing waits."""
+        if ticket.is_task or self._queues.has_limit(ticket) or self._draining.is_set():
+            return False
+        if len(self._live.keys() | self._beginning) >= self._capacity:
+            self._queues_until = math.inf  # until one of them has ended
+        return time.monotonic() >= self._queues_until
 
     def _changed(self, live: Live) -> None:
         self._watchers.signal(live.ticket.execution_id)
@@ -305,10 +338,8 @@ class EngineExecutions:
             self._tasks.start_soon(self._note_progress, live.ticket.execution_id, progress)
 
     async def _note_progress(self, execution_id: str, progress: Progress) -> None:
-        try:
+        with suppress(DatabaseAwayError):  # progress is news, not a promise
             await self._ask(partial(self._tables.note_progress, execution_id, self._name, progress))
-        except DatabaseAwayError:
-            pass  # progress is news, not a promise
 
     async def _announce(self, ticket: Ticket) -> None:
         """Enqueue the message of an end that is about to be recorded; a second time, it is the same message."""
@@ -318,6 +349,7 @@ class EngineExecutions:
     def _enqueue_message(self, execution_id: str) -> None:
         options: Any = {"workflow_name": MESSAGE, "queue_name": MESSAGES, "workflow_id": f"message-{execution_id}"}
         self._client.enqueue(options, execution_id)
+        self._queues.look(MESSAGES)
 
     # What other servers do
 
@@ -358,47 +390,46 @@ class EngineExecutions:
                 steady = time.monotonic() - self._steady_since
                 # While no server ran, no place could become free: only time that this server has seen counts.
                 waits = [most if steady >= most else None for most in (self._terms.max_wait, self._terms.task_wait)]
-                for execution_id in await self._ask(partial(self._tables.overdue, *waits)):
-                    await self._end_overdue(execution_id)
+                for each in await self._ask(partial(self._tables.overdue, *waits)):
+                    outcome = waited_too_long(each.ticket, self._terms.wait_of(each.ticket))
+                    await self._end_waiting((each.ticket, each.execution), outcome)
+                    self._watchers.signal(each.ticket.execution_id)
                 found = await self._ask(self._tables.unfinished)
+                if not self._draining.is_set():
+                    here = engine_instance.running()
+                    await self._ask(partial(self._tables.hand_back_missed, self._name, here, _MISSED))
+                    await self._ask(partial(self._queues.take_up, self._client))
             except DatabaseAwayError:
                 self._steady_since = time.monotonic()
                 continue
-            self._unfinished = {owner: sum(numbers) for owner, numbers in found.items()}
-            self._accepted = {}
+            self._unfinished = Counter({owner: sum(numbers) for owner, numbers in found.items()})
 
-    async def _end_overdue(self, execution_id: str) -> None:
-        found = await self.get(execution_id)
-        if found is None or found[1].is_final:
-            return
-        outcome = waited_too_long(found[0], self._terms.wait_of(found[0]))
+    async def _end_waiting(self, found: tuple[Ticket, Execution], outcome: Outcome) -> bool:
+        """End what no server has begun; return whether this ended it."""
+        if found[1].is_final:
+            return False
         await self._announce(found[0])
-        await self._ask(partial(self._tables.end_waiting, execution_id, self._end_of(found, outcome)))
-        self._watchers.signal(execution_id)
+        ended = self._end_of(found, outcome)
+        return await self._ask(partial(self._tables.end_waiting, ended.execution_id, ended))
 
     def _recover(self, executor: str) -> None:
         """Take up what the dead server *executor* left: called in a thread, on one server or on several at once."""
         # An execution that kills its server would otherwise take one server after the other down, for ever.
-        for execution_id in self._tables.orphans(executor, self._terms.most_losses):
-            stored = self._tables.find([execution_id])[0].get(execution_id)
-            if stored is None or stored.execution.is_final or not stored.ticket.repeatable:
-                continue
-            if stored.ticket.webhook is not None:
-                self._enqueue_message(execution_id)
-            ended = self._end_of((stored.ticket, stored.execution), held(stored.begun))
-            self._tables.end_orphan(execution_id, ended, executor)
+        for stored in self._tables.orphans(executor, self._terms.most_losses):
+            if stored.ticket.repeatable:
+                if stored.ticket.webhook is not None:
+                    self._enqueue_message(stored.ticket.execution_id)
+                ended = self._end_of((stored.ticket, stored.execution), held(stored.begun))
+                self._tables.end_orphan(stored.ticket.execution_id, ended, executor)
         DBOS._recover_pending_workflows([executor])
-        self._metrics.count_takeover()
+        self._metrics.takeovers.inc()
 
     # Asking
 
     async def _has_too_many(self, owner: str, most: int) -> bool:
-        known = self._unfinished.get(column(owner), 0) + self._accepted.get(owner, 0)
-        if known < most:
-            return False
-        found = await self._ask(partial(self._tables.unfinished, owner))
-        self._unfinished[column(owner)] = sum(sum(numbers) for numbers in found.values())
-        self._accepted.pop(owner, None)
+        if self._unfinished[column(owner)] >= most:
+            found = await self._ask(partial(self._tables.unfinished, owner))
+            self._unfinished[column(owner)] = sum(sum(numbers) for numbers in found.values())
         return self._unfinished[column(owner)] >= most
 
     async def _ask(self, function: Callable[[], _T], *, within: float | None = None) -> _T:
@@ -440,31 +471,27 @@ class EngineExecutions:
         Raises:
             DatabaseAwayError: the database did not answer.
         """
-        assert self._tasks is not None
-        reading = self._next = self._next or _Reading()
-        reading.ids.add(execution_id)
-        if not self._is_reading:
-            self._is_reading = True
-            self._tasks.start_soon(self._read_all)
-        await reading.done.wait()
-        if reading.error is not None:
-            raise reading.error
-        return reading.found.get(execution_id)
+        if execution_id not in self._asked_for:
+            self._asked_for[execution_id] = asyncio.get_running_loop().create_future()
+            self._asked_for[execution_id].add_done_callback(_retrieve)
+        answer = self._asked_for[execution_id]
+        # In a task of its own: who stops waiting does not stop the others' query.
+        self._reading = self._reading or asyncio.create_task(self._read_all())
+        return await asyncio.shield(answer)
 
     async def _read_all(self) -> None:
-        try:
-            while self._next is not None:
-                reading, self._next = self._next, None
-                try:
-                    reading.found, now = await self._ask(partial(self._tables.find, list(reading.ids)))
-                    self._set_clock(now)
-                    reading.error = None
-                except DatabaseAwayError as error:
-                    reading.error = error
-                finally:
-                    reading.done.set()
-        finally:
-            self._is_reading = False
+        while self._asked_for:
+            asked, self._asked_for = self._asked_for, {}
+            try:
+                found, now = await self._ask(partial(self._tables.find, list(asked)))
+            except Exception as error:
+                for answer in asked.values():
+                    answer.set_exception(error)
+            else:
+                self._set_clock(now)
+                for execution_id, answer in asked.items():
+                    answer.set_result(found.get(execution_id))
+        self._reading = None
 
     async def _seen(self, execution_id: str) -> Execution:
         """Return an execution as it is stored after a change that was made here."""
@@ -491,14 +518,6 @@ class EngineExecutions:
 
     # Opening and closing
 
-    def _connect(self) -> None:
-        try:
-            with self._engine.connect() as connection:
-                now = connection.execute(sqlalchemy.text("SELECT extract(epoch from clock_timestamp())")).scalar_one()
-                self._clock = float(now) - time.monotonic()
-        except _ERRORS as error:
-            raise to_away_error(error) from None
-
     async def _give_up_all(self) -> None:
         """Stop what runs here, and wait until the engine has recorded what has ended by that."""
         for live in list(self._live.values()):
@@ -509,7 +528,8 @@ class EngineExecutions:
 
     async def _give_up_and_close(self) -> None:
         await self._give_up_all()
-        await self._close(forgets=self._has_drained)
+        # What is left after draining is begun by others at once: the lease goes, and the name never comes again.
+        await self._close(forgets=self._draining.is_set())
 
     async def _close(self, *, forgets: bool) -> None:
         # Workflows that wait for what another server records never end by themselves.
@@ -523,21 +543,6 @@ class EngineExecutions:
             await anyio.to_thread.run_sync(engine.dispose)
 
 
-@dataclass(slots=True, eq=False)
-class _Reading:
-    """One query for many who ask at the same time; *error* until it has answered."""
-
-    ids: set[str] = field(default_factory=set)
-    done: anyio.Event = field(default_factory=anyio.Event)
-    found: dict[str, Stored] = field(default_factory=dict)
-    error: DatabaseAwayError | None = field(default_factory=lambda: DatabaseAwayError("This server has stopped"))
-
-
 def _retrieve(answer: asyncio.Future[Any]) -> None:
     if not answer.cancelled():
         answer.exception()
-
-
-def _raise_flag(flags: list[bool]) -> str:
-    flags.append(True)
-    return "begun"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 
 import dbos
+import dbos._core
 import dbos._dbos
+import dbos._queue
 import sqlalchemy
 from dbos import DBOS, DBOSClient
 
@@ -19,14 +23,27 @@ from skillruntime.server.engine_tables import RUN, SCHEMA, TASKS
 from skillruntime.server.executions import Terms
 from skillruntime.server.ticket import Ticket
 
-__all__ = ["MESSAGE", "MESSAGES", "Queues", "launch", "new_client", "shut_down", "stop_taking"]
+__all__ = [
+    "MESSAGE",
+    "MESSAGES",
+    "POLL",
+    "Queues",
+    "begin",
+    "launch",
+    "new_client",
+    "running",
+    "shut_down",
+    "stop_taking",
+]
 
+_VERSION: Final = "1"  # of all servers
 MESSAGE: Final = "skillruntime.message"
 """The workflow that sends the webhook of one execution."""
 MESSAGES: Final = "skillruntime-messages"
 _MAIN: Final = "skillruntime"
-_POLL: Final = 0.1  # seconds between two looks of a server at a queue
-_MESSAGE_POLL: Final = 1.0
+POLL: Final = 1.0
+"""Seconds, at most, between two looks of a server at a queue."""
+_GATHER: Final = 0.01  # seconds in which several reasons to look become one
 _MESSAGES_AT_ONCE: Final = 100
 _PRIORITIES: Final = {"high": 1, "normal": 2, "low": 3}
 
@@ -44,7 +61,6 @@ class _Json(dbos.Serializer):
         return "skillruntime_json"
 
 
-@dataclass(frozen=True, slots=True)
 class Queues:
     """The queues of a server: one for all skills, and one more for each skill whose limit its host states.
 
@@ -52,43 +68,93 @@ class Queues:
     queue that has no partition.
     """
 
-    terms: Terms
-    capacity: int
+    def __init__(self, terms: Terms, capacity: int) -> None:
+        self._terms = terms
+        self._capacity = capacity
+        self._looks: dict[str, _Looks] = {}
 
     def of(self, ticket: Ticket) -> str:
         """Return the name of the queue in which *ticket* waits."""
         if ticket.is_task:
             return TASKS
-        return self._name(ticket.skill_id if ticket.skill_id in self.terms.per_skill else None)
+        return self._name(ticket.skill_id if ticket.skill_id in self._terms.per_skill else None)
 
     def options(self, ticket: Ticket) -> dict[str, Any]:
         """Return how *ticket* is enqueued: a lower number of a priority comes first, always."""
-        is_partitioned = self.terms.per_caller is not None and not ticket.is_task
+        is_partitioned = self._terms.per_caller is not None and not ticket.is_task
         partition = {"queue_partition_key": ticket.owner} if is_partitioned else {}
         return {"queue_name": self.of(ticket), "priority": _PRIORITIES.get(ticket.priority, 2), **partition}
 
-    async def register(self) -> None:
-        """Write the queues, for all servers: those of the server that started last count."""
-        await _register(MESSAGES, _MESSAGE_POLL, worker_concurrency=_MESSAGES_AT_ONCE)
-        await _register(self._name(None), _POLL, **self._limits(None))
-        for skill, most in self.terms.per_skill.items():
-            await _register(self._name(skill), _POLL, **self._limits(most))
+    def has_limit(self, ticket: Ticket) -> bool:
+        """Whether *ticket* may have to wait although servers have places."""
+        return self.of(ticket) != _MAIN
+
+    def start(self, client: DBOSClient) -> None:
+        """Take from the queues."""
+        # The engine's own looks, at fixed times and with their settings read again each time, cost an idle server most
+        # of its time; its schedules, delays and timeouts are not used.
+        stop_taking()
+        _instance()._background_jobs_stop_event.set()
+        client.register_queue(MESSAGES, worker_concurrency=_MESSAGES_AT_ONCE)
+        client.register_queue(self._name(None), **self._limits(None))
+        for skill, most in self._terms.per_skill.items():
+            client.register_queue(self._name(skill), **self._limits(most))
+        self.take_up(client)
+
+    def take_up(self, client: DBOSClient) -> None:
+        """Take from the queues of other servers too: one with other limits may have left work in its own."""
+        for queue in client.list_queues():
+            if queue.name not in self._looks:
+                queue.database_backed_queue = False  # its limits are not read again at each look
+                looks = self._looks[queue.name] = _Looks()
+                thread = threading.Thread(
+                    target=dbos._queue.queue_worker_thread,
+                    args=(looks, _instance(), queue),
+                    name=queue.name,
+                    daemon=True,
+                )
+                # The engine ends what it finds here with its own threads.
+                _instance().background_thread_stop_events.append(looks)
+                _instance()._background_threads.append(thread)
+                thread.start()
+
+    def look(self, queue: str) -> None:
+        """Take from *queue* now."""
+        if queue in self._looks:
+            self._looks[queue].due.set()
 
     def _name(self, skill: str | None) -> str:
         name = _MAIN if skill is None else f"{_MAIN}-skill-{skill}"
-        return name if self.terms.per_caller is None else f"{name}-by-caller"
+        return name if self._terms.per_caller is None else f"{name}-by-caller"
 
-    def _limits(self, most: int | None) -> dict[str, int]:
-        limits = {"worker_concurrency": self.capacity}
+    def _limits(self, most: int | None) -> dict[str, Any]:
+        limits = {"worker_concurrency": self._capacity}
         if most is not None:
-            limits = {"global_concurrency": most, "worker_concurrency": min(most, self.capacity)}
-        if self.terms.per_caller is not None:
-            limits["partition_concurrency"] = min(self.terms.per_caller, most or self.terms.per_caller)
+            limits = {"global_concurrency": most, "worker_concurrency": min(most, self._capacity)}
+        if self._terms.per_caller is not None:
+            limits["partition_concurrency"] = min(self._terms.per_caller, most or self._terms.per_caller)
         return limits
 
 
-async def _register(name: str, poll: float, **limits: Any) -> None:
-    await DBOS.register_queue_async(name, polling_interval_sec=poll, on_conflict="always_update", **limits)
+class _Looks(threading.Event):
+    """When a thread of the engine looks at its queue: each time that `wait` returns False; True ends it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due = threading.Event()
+
+    def set(self) -> None:
+        """Let the thread end."""
+        super().set()
+        self.due.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until a look is due."""
+        # Not the timeout: after a conflict of two servers, the engine makes it up to two minutes.
+        if self.due.wait(POLL) and not self.is_set():
+            time.sleep(_GATHER)
+        self.due.clear()
+        return self.is_set()
 
 
 def launch(
@@ -118,7 +184,7 @@ def launch(
             # The default, "local", would make a start begin again what its neighbour runs.
             "executor_id": executor,
             # The default changes with the code: a rolling deploy would strand what older servers accepted.
-            "application_version": "1",
+            "application_version": _VERSION,
             "use_listen_notify": False,
             "log_level": "CRITICAL",
         }
@@ -148,10 +214,22 @@ def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
     )
 
 
+def begin(client: DBOSClient, executor: str, options: Any, *arguments: Any) -> None:
+    """Accept a workflow that is not in the database, and begin it here: called in a thread.
+
+    What is written is what the engine writes when it takes something from a queue: it costs half of doing both.
+    """
+    _, status = client._build_enqueue_status(options, *arguments)
+    status["status"], status["executor_id"], status["app_version"] = "PENDING", executor, _VERSION
+    status["recovery_attempts"] = 1
+    owner = secrets.token_hex(16)
+    client._sys_db.init_workflow(status, creator_xid=owner, reuse_policy=options["workflow_id_reuse_policy"])
+    dbos._core.execute_dequeued_workflow(_instance(), status, owner)
+
+
 def stop_taking() -> None:
     """Take nothing more from the queues; what runs goes on."""
-    instance = dbos._dbos._dbos_global_instance
-    for event in instance.background_thread_stop_events if instance is not None else ():
+    for event in _instance().background_thread_stop_events:
         event.set()
 
 
@@ -160,3 +238,12 @@ def shut_down() -> None:
     DBOS.destroy(destroy_registry=True)
     # The engine has made its own threads those of the loop, and has ended them.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+
+def running() -> set[str]:
+    """Return the ids of all workflows that this process runs."""
+    return set(_instance()._active_workflows_set.activeList())
+
+
+def _instance() -> DBOS:
+    return dbos._dbos._get_dbos_instance()

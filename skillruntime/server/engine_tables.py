@@ -7,7 +7,7 @@ that is dead, so that it never meets an end that the engine writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,6 +56,10 @@ class EngineTables:
     engine: sqlalchemy.Engine
     kept_for: float
 
+    def now(self) -> float:
+        """Return the time in seconds."""
+        return float(self._ask(f"SELECT {_NOW}")[0][0]) / 1000
+
     def find(self, ids: Sequence[str]) -> tuple[dict[str, Stored], float]:
         """Return these executions with their outputs, and the time in seconds."""
         rows = self._ask(
@@ -99,14 +103,12 @@ class EngineTables:
     def tasks(self, owner: str | None, limit: int) -> list[Stored]:
         """Return the tasks of *owner*, or of everyone where it is None, that wait, the oldest first."""
         condition = "" if owner is None else "AND s.authenticated_user = :owner"
-        rows = self._ask(
-            f"SELECT {_HEAD}, NULL {_ROWS} WHERE s.status = 'ENQUEUED' AND s.queue_name = :tasks AND s.name = :run "
-            f"{condition} ORDER BY s.created_at LIMIT :limit",
+        return self._select(
+            f"s.status = 'ENQUEUED' AND s.queue_name = :tasks {condition} ORDER BY s.created_at LIMIT :limit",
             tasks=TASKS,
             limit=limit,
             owner=None if owner is None else column(owner),
         )
-        return [self._to_stored(row) for row in rows]
 
     def unfinished(self, owner: str | None = None) -> dict[str, tuple[int, int]]:
         """Return how many executions wait and how many run, by caller; of *owner*, where it is not None."""
@@ -119,20 +121,32 @@ class EngineTables:
         )
         return {row[0]: (row[1], row[2]) for row in rows}
 
-    def overdue(self, max_wait: float | None, task_wait: float | None) -> list[str]:
+    def overdue(self, max_wait: float | None, task_wait: float | None) -> list[Stored]:
         """Return what has waited longer than these seconds to be begun, or completed; None of them waits forever."""
         found = []
         for most, sign in ((max_wait, "<>"), (task_wait, "=")):
             if most is not None:
-                rows = self._ask(
-                    f"SELECT workflow_uuid FROM {SCHEMA}.workflow_status WHERE status = 'ENQUEUED' AND name = :run "
-                    f"AND recovery_attempts = 0 AND queue_name {sign} :tasks "
-                    f"AND created_at <= {_NOW} - :most LIMIT 500",
+                found += self._select(
+                    f"s.status = 'ENQUEUED' AND s.recovery_attempts = 0 AND s.queue_name {sign} :tasks "
+                    f"AND s.created_at <= {_NOW} - :most LIMIT 500",
                     tasks=TASKS,
                     most=round(most * 1000),
                 )
-                found += [row[0] for row in rows]
         return found
+
+    def mark(self, executor: str, execution_id: str, mark: str) -> str | None:
+        """Write the *mark* of an execution, and return its first one; None where *executor* does not run it."""
+        rows = self._ask(
+            f"INSERT INTO {SCHEMA}.operation_outputs AS begun (workflow_uuid, function_id, function_name, output) "
+            f"SELECT workflow_uuid, 1, 'begin', :mark FROM {SCHEMA}.workflow_status "
+            "WHERE workflow_uuid = :id AND status = 'PENDING' AND executor_id = :executor "
+            # A row that exists is returned as it is.
+            "ON CONFLICT (workflow_uuid, function_id) DO UPDATE SET output = begun.output RETURNING output",
+            executor=executor,
+            id=execution_id,
+            mark=json.dumps(mark),
+        )
+        return json.loads(rows[0][0]) if rows else None
 
     def end_waiting(self, execution_id: str, ended: Execution) -> bool:
         """End what no server has begun; return whether this ended it."""
@@ -142,15 +156,21 @@ class EngineTables:
         """End what the dead server *executor* ran; return whether this ended it."""
         return self._end(execution_id, ended, "status = 'PENDING' AND executor_id = :executor", executor=executor)
 
-    def orphans(self, executor: str, begun: int) -> list[str]:
+    def orphans(self, executor: str, begun: int) -> list[Stored]:
         """Return what the server *executor* runs and servers have begun so often, or more often."""
-        rows = self._ask(
-            f"SELECT workflow_uuid FROM {SCHEMA}.workflow_status WHERE status = 'PENDING' AND name = :run "
-            "AND executor_id = :executor AND recovery_attempts >= :begun",
+        condition = "s.status = 'PENDING' AND s.executor_id = :executor AND s.recovery_attempts >= :begun"
+        return self._select(condition, executor=executor, begun=begun)
+
+    def hand_back_missed(self, executor: str, running: Collection[str], seconds: float) -> None:
+        """Queue what *executor* took so long ago and does not run: the answer of the database to it was lost."""
+        self._change(
+            f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL, "
+            f"updated_at = {_NOW} WHERE status = 'PENDING' AND executor_id = :executor AND updated_at < {_NOW} - :ms "
+            "AND NOT workflow_uuid = ANY(:running)",
             executor=executor,
-            begun=begun,
+            running=list(running),
+            ms=round(seconds * 1000),
         )
-        return [row[0] for row in rows]
 
     def note_progress(self, execution_id: str, executor: str, progress: Progress) -> None:
         """Let other servers see how far an execution is that *executor* runs."""
@@ -188,6 +208,11 @@ class EngineTables:
             **values,
         )
         return number > 0
+
+    def _select(self, condition: str, **values: Any) -> list[Stored]:
+        """Return executions without their outputs."""
+        rows = self._ask(f"SELECT {_HEAD}, NULL {_ROWS} WHERE s.name = :run AND {condition}", **values)
+        return [self._to_stored(row) for row in rows]
 
     def _ask(self, text: str, **values: Any) -> list[Any]:
         with self.engine.connect() as connection:

@@ -90,8 +90,7 @@ class BoundedProtocol(H11Protocol):
         if status == 431:
             self._refuse(status, head_too_large())
             return
-        violation = {"field": "", "expected": "an HTTP/1.1 request", "actual": "something else"}
-        self._refuse(status, MessageError([violation]).to_document())
+        self._refuse(status, MessageError.at("", "an HTTP/1.1 request").to_document())
 
     def _has_too_many(self) -> bool:
         """Whether the address of this connection has more than its part of them."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.protocol import Execution, ExecutionStatus
+from skillruntime.remote.protocol import Execution, ExecutionStatus, MessageError
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 from skillruntime.server.execution_errors import DatabaseAwayError
 
+_log = logging.getLogger("skillruntime.remote")
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -36,6 +38,18 @@ class RefusedError(Exception):
             headers.setdefault("retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000)))
         document = self.document.to_envelope()
         return _response(self.document.http_status, document, {**headers, "content-type": "application/json"})
+
+
+def answer_to(error: Exception, request: WireRequest) -> WireResponse:
+    """Return the response to *request*, during which *error* was raised; one that is not expected is logged."""
+    if isinstance(error, RefusedError):
+        return error.answer()
+    if isinstance(error, MessageError):
+        return RefusedError(error.to_document()).answer()
+    if isinstance(error, DatabaseAwayError):
+        return refuse_for_database(error).answer()
+    _log.error("%s failed with an unexpected exception", request.method, exc_info=error)
+    return refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer()
 
 
 def refuse(code: WireCode, message: str, details: Mapping[str, Any] | None = None) -> RefusedError:
@@ -72,7 +86,7 @@ def _refuse_until(seconds: float, code: WireCode, message: str) -> RefusedError:
     return RefusedError(ErrorDocument(code, message, None, hint))
 
 
-def refuse_for_database(error: DatabaseAwayError, *, finds_it: str = "the execution's state shows it") -> RefusedError:
+def refuse_for_database(error: DatabaseAwayError, finds_it: str = "the execution's state shows it") -> RefusedError:
     """Return the 503 of a server without its database; of a commit whose answer was lost it says that it is unknown."""
     hint = RetryHint(suggested_delay_ms=1000)
     message = "The server's database does not answer"

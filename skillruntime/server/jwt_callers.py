@@ -78,12 +78,10 @@ class JwtCallers:
             raise BadCredentialsError
         keys = await self._current(is_unknown=False)
         try:
-            claims = self._read(token, keys)
-        except InvalidKeyIdError:  # as far as we know: it may be new
             try:
+                claims = self._read(token, keys)
+            except InvalidKeyIdError:  # as far as we know: it may be new
                 claims = self._read(token, await self._current(is_unknown=True))
-            except _NOT_GOOD:
-                raise BadCredentialsError from None
         except _NOT_GOOD:
             raise BadCredentialsError from None
         scopes = _scopes(claims)

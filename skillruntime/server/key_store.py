@@ -103,13 +103,8 @@ def add_key(
     It is for the *skills* and *scopes* that are named, or for all.
     """
     key = new_key()
-    entry: dict[str, Any] = {"id": caller, "sha256": hash_key(key)}
-    if skills := list(skills):
-        entry["skills"] = skills
-    if operator:
-        entry["operator"] = True
-    if scopes := list(scopes):
-        entry["scopes"] = scopes
+    limits = {"skills": list(skills), "operator": operator, "scopes": list(scopes)}
+    entry = {"id": caller, "sha256": hash_key(key), **{name: value for name, value in limits.items() if value}}
     _change_keys(place, lambda entries: [*entries, entry])
     return key
 

@@ -121,4 +121,4 @@ async def send(ticket: Ticket, execution: Execution, notify: Notify, metrics: Me
         _log.exception("the webhook of %s failed with an unexpected exception", ticket.execution_id)
         was_accepted = False
     if was_accepted is False:
-        metrics.count_failed_webhook()
+        metrics.failed_webhooks.inc()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -22,24 +23,21 @@ class Metrics:
 
     def __init__(self) -> None:
         # Of its own: two services in one process must not share the library's global registry.
-        self._registry = registry = CollectorRegistry()
-        labels = ("method", "route", "status")
-        self._requests = Counter("skillruntime_requests", "Requests", labels, registry=registry)
-        self._seconds = Histogram("skillruntime_request_seconds", "Their duration", buckets=_BOUNDS, registry=registry)
-        name = "skillruntime_executions_accepted"
-        self._accepted = Counter(name, "Accepted executions", ("skill",), registry=registry)
-        self._executions = Gauge("skillruntime_executions", "Unfinished executions", ("status",), registry=registry)
-        name = "skillruntime_executions_ended"
-        self._ended = Counter(name, "Executions that ended here", ("skill", "status", "code"), registry=registry)
-        name = "skillruntime_execution_seconds"
-        self._runs = Histogram(name, "How long runs took", ("skill",), buckets=_RUN_BOUNDS, registry=registry)
-        name = "skillruntime_queue_seconds"
-        self._waits = Histogram(name, "From acceptance to beginning", buckets=_RUN_BOUNDS, registry=registry)
-        name = "skillruntime_takeovers"
-        self._takeovers = Counter(name, "Servers whose work this one took up", registry=registry)
-        name = "skillruntime_webhook_failures"
-        self._failed_webhooks = Counter(name, "Messages that no receiver accepted", registry=registry)
-        self._database = Gauge("skillruntime_database_up", "Whether the database answers", registry=registry)
+        self._registry = CollectorRegistry()
+        counter, gauge = partial(Counter, registry=self._registry), partial(Gauge, registry=self._registry)
+        histogram = partial(Histogram, registry=self._registry)
+        self._requests = counter("skillruntime_requests", "Requests", ("method", "route", "status"))
+        self._seconds = histogram("skillruntime_request_seconds", "Their duration", buckets=_BOUNDS)
+        self._accepted = counter("skillruntime_executions_accepted", "Accepted executions", ("skill",))
+        self._executions = gauge("skillruntime_executions", "Unfinished executions", ("status",))
+        labels = ("skill", "status", "code")
+        self._ended = counter("skillruntime_executions_ended", "Executions that ended here", labels)
+        self._runs = histogram("skillruntime_execution_seconds", "How long runs took", ("skill",), buckets=_RUN_BOUNDS)
+        self._waits = histogram("skillruntime_queue_seconds", "From acceptance to beginning", buckets=_RUN_BOUNDS)
+        self.takeovers = counter("skillruntime_takeovers", "Servers whose work this one took up")
+        """Servers that had died, or had left work."""
+        self.failed_webhooks = counter("skillruntime_webhook_failures", "Messages that no receiver accepted")
+        self._database = gauge("skillruntime_database_up", "Whether the database answers")
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request; *route* is a route's name, never a path that a caller made up."""
@@ -62,14 +60,6 @@ class Metrics:
         """Note how long an execution waited for its place, and ran."""
         self._waits.observe(max(0.0, waited))
         self._runs.labels(skill_id).observe(seconds)
-
-    def count_takeover(self) -> None:
-        """Count one server that had died, or had left work, and whose work this one took up."""
-        self._takeovers.inc()
-
-    def count_failed_webhook(self) -> None:
-        """Count one message that was given up."""
-        self._failed_webhooks.inc()
 
     def to_text(self, executions: Mapping[str, int] | None) -> str:
         """Return all of it as text; *executions* is how many are in each status, None while the database is away."""

@@ -1,6 +1,7 @@
 """The service as an OpenAPI 3.1 document: one path for each skill, with its own inputs and output.
 
-``openapi.json`` beside this file holds what does not depend on the skills, and the two operations of a skill.
+``openapi.json`` beside this file holds what does not depend on the skills: of each operation its name, what it is for,
+and the schema of what it answers with its statuses; those of an error have the schema ``Error``.
 """
 
 from __future__ import annotations
@@ -21,32 +22,66 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
     """Return the document for these skills."""
     skills = list(descriptors)
     template = json.loads(Path(__file__).with_name("openapi.json").read_text("utf-8"))
-    document: dict[str, Any] = template["document"]
-    document["info"] = {"title": provider.name, "version": PROTOCOL_VERSION}
-    document["components"]["securitySchemes"] = _security_schemes(skills)
+    paths: dict[str, Any] = {}
+    for address, facts in template["operations"].items():
+        method, _, path = address.partition(" ")
+        paths.setdefault(path, _parameters("ExecutionId") if "{" in path else {})[method] = _operation(*facts)
+    paths["/.well-known/skill-sharing"]["get"] |= _parameters("Tag")
+    paths["/executions"]["get"] |= _parameters("Limit", "Cursor")
+    paths["/executions/{execution_id}/complete"]["post"]["requestBody"] = _body(_reference("schemas", "End"))
     if not any(each.extensions.webhooks for each in skills):
-        del document["paths"]["/webhook-secret"]
-        del document["components"]["schemas"]["Context"]["properties"]["webhook"]
+        del paths["/webhook-secret"], template["schemas"]["Context"]["properties"]["webhook"]
     for each in skills:
         # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1, 4.8.8), a slash another path.
         path = f"/skills/{escape_segment(each.id)}"
-        named = {"operationId": f"describe {each.id}", "summary": each.name}
-        document["paths"][path] = {"get": {**template["describe"], **named}}
+        paths[path] = {"get": _operation(f"describe {each.id}", each.name, "Document 200 401 404 429")}
         # One path for each skill, for OpenAPI has no way to make a body's schema depend on a path's parameter.
-        document["paths"][f"{path}/invoke"] = {"post": _invocation(template["invoke"], each)}
-    return document
+        paths[f"{path}/invoke"] = {"post": _invocation(each)}
+    parts = {name: template[name] for name in ("parameters", "schemas")}
+    info = {"title": provider.name, "version": PROTOCOL_VERSION}
+    components = {**parts, "securitySchemes": _security_schemes(skills)}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
 
 
-def _invocation(template: Mapping[str, Any], descriptor: SkillDescriptor) -> dict[str, Any]:
-    schema = template["requestBody"]["content"]["application/json"]["schema"]
-    own = {"skill_id": {"const": descriptor.id}, "inputs": _embedded(descriptor.input_schema())}
-    request = {**schema, "properties": {**schema["properties"], **own}}
+def _operation(name: str, summary: str, answers: str) -> dict[str, Any]:
+    answer, *statuses = answers.split()
+    responses = {}
+    for status in statuses:
+        schema = _reference("schemas", answer if status < "300" or status == "504" else "Error")
+        responses[status] = {"description": "", **_content(schema)}
+    return {"operationId": name, "summary": summary, "responses": responses}
+
+
+def _parameters(*names: str) -> dict[str, Any]:
+    return {"parameters": [_reference("parameters", name) for name in names]}
+
+
+def _reference(kind: str, name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _content(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"required": True, **_content(schema)}
+
+
+def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
+    properties = {
+        "caller": _reference("schemas", "Caller"),
+        "skill_id": {"const": descriptor.id},
+        "inputs": _embedded(descriptor.input_schema()),
+        "context": _reference("schemas", "Context"),
+    }
+    request = {"required": ["caller", "skill_id", "inputs"], "type": "object", "properties": properties}
+    answers = "Execution 200 202 400 401 403 404 408 413 422 429 503 504"
     operation = {
-        **template,
-        "operationId": f"invoke {descriptor.id}",
-        "summary": descriptor.name,
+        **_operation(f"invoke {descriptor.id}", descriptor.name, answers),
         "description": descriptor.description,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
+        **_parameters("Key", "Prefer"),
+        "requestBody": _body(request),
     }
     if descriptor.access is not AccessPolicy.PUBLIC:
         operation["security"] = [{_scheme_name(descriptor): []}]
@@ -75,6 +110,4 @@ def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
                 schemes[_scheme_name(each)] = {"type": "apiKey", "in": "header", "name": each.auth.key_header}
             case AuthType.OAUTH2:
                 schemes["oauth2"] = {"type": "http", "scheme": "bearer"}
-            case AuthType.NONE:
-                pass
     return schemes

@@ -56,10 +56,9 @@ def timed_out(ticket: Ticket) -> Outcome:
     # The numbers of the document in 6.6. A count of 1 is the attempt that was made: it is how the protocol can say that
     # a further one may do harm.
     retry = RetryHint(5000, 3 if ticket.repeatable else 1)
-    details = {"recoverable": True} if ticket.repeatable else {}
-    return Outcome(
-        ExecutionStatus.TIMEOUT, error=ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details or None, retry)
-    )
+    details = {"recoverable": True} if ticket.repeatable else None
+    error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details, retry)
+    return Outcome(ExecutionStatus.TIMEOUT, error=error)
 
 
 def waited_too_long(ticket: Ticket, seconds: float) -> Outcome:
@@ -78,10 +77,8 @@ def interrupted() -> Outcome:
     """Return the outcome of a run that stopped with its server and must not be repeated."""
     # Not "failed": it is unknown, and a caller who believes in a failure would order a second time.
     message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
-    return Outcome(
-        ExecutionStatus.FAILED,
-        error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True}),
-    )
+    error = ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True})
+    return Outcome(ExecutionStatus.FAILED, error=error)
 
 
 def held(losses: int) -> Outcome:
@@ -90,16 +87,9 @@ def held(losses: int) -> Outcome:
     return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message))
 
 
-def _is_held(execution: Execution) -> bool:
-    """Whether *execution* ended held, so that an operator may release it."""
-    return execution.error is not None and execution.error.code == "EXECUTION_HELD"
-
-
 def withdrawn(ticket: Ticket) -> Outcome:
     """Return the outcome of a ticket whose skill this server no longer has in the MAJOR version that it is for."""
-    message = (
-        f"This server no longer has {ticket.line}, for which the call was accepted; it was not run by this process"
-    )
+    message = f"This server no longer has {ticket.line}, for which the call was accepted; it was not run here"
     return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message))
 
 
@@ -115,7 +105,7 @@ def as_released(ticket: Ticket, ended: Execution, new_id: str) -> Ticket:
     Raises:
         NotHeldError: it is not held.
     """
-    if not _is_held(ended):
+    if ended.error is None or ended.error.code != "EXECUTION_HELD":
         raise NotHeldError
     metadata = {**ticket.metadata, "released_from": ticket.execution_id}
     return replace(ticket, execution_id=new_id, metadata=metadata)

@@ -10,9 +10,11 @@ from typing import Any
 import anyio
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.compatibility.containment import Containment
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document import may_be_repeated
 from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.versions import Version
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 from skillruntime.remote.descriptor import (
     AccessPolicy,
@@ -20,7 +22,6 @@ from skillruntime.remote.descriptor import (
     CapabilityType,
     Extensions,
     InvocationEndpoint,
-    OutputDefinition,
     Provider,
     SkillDescriptor,
     inputs_from_schema,
@@ -31,7 +32,6 @@ from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.descriptor_agreement import check_agreement, is_spoken
 from skillruntime.server.executions import Report
 from skillruntime.server.outcomes import Outcome, withdrawn
 from skillruntime.server.ticket import Ticket
@@ -87,22 +87,28 @@ def describe(
     >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
     'http://localhost:8400/skills/echo/invoke'
     """
-    # A slash is allowed in an id, but a dot reads better in a URL than %2F.
-    skill_id = written.id if written is not None else name.replace("/", ".")
     base = base_url.rstrip("/")
-    document = contract.input.document
-    inputs, is_whole = inputs_from_schema(document)
-    annotations = dict(contract.annotations)
+    inputs, is_whole = inputs_from_schema(contract.input.document)
     timeout = contract.run.get("timeout_seconds")
-    endpoint = InvocationEndpoint(
-        f"{base}/skills/{escape_segment(skill_id)}/invoke",
-        status_url=f"{base}/executions/{{execution_id}}",
-        result_url=f"{base}/executions/{{execution_id}}/result",
-        timeout_ms=max(1, round(timeout * 1000)) if timeout is not None else None,
-    )
+    stated = [] if timeout is None else [max(1, round(timeout * 1000))]
+    if written is None:
+        written = SkillDescriptor(
+            # A slash is allowed in an id, but a dot reads better in a URL than %2F.
+            id=name.replace("/", "."),
+            name=name,
+            version=contract.version or (skill.version if skill is not None else None) or "0.0.0",
+            description=contract.description or (skill.description if skill is not None else ""),
+            provider=provider or Provider("skillruntime"),
+            endpoint=InvocationEndpoint(base),
+            inputs=inputs,
+            access=access,
+            tags=skill.frontmatter.tags if skill is not None else (),
+        )
+    elif written.endpoint.timeout_ms is not None:
+        stated.append(written.endpoint.timeout_ms)
     extensions = Extensions(
-        annotations=annotations,
-        input_schema=None if is_whole or not isinstance(document, dict) else document,
+        annotations=dict(contract.annotations) or written.extensions.annotations,
+        input_schema=None if is_whole or not isinstance(contract.input.document, dict) else contract.input.document,
         idempotency_key=True,
         cancel=True,
         wait_seconds=wait_seconds,
@@ -110,31 +116,22 @@ def describe(
         executions_url=f"{base}/executions",
         webhooks=webhooks,
     )
-    output = contract.output.document if contract.output is not None else None
-    if written is not None:
-        stated = [each for each in (written.endpoint.timeout_ms, endpoint.timeout_ms) if each is not None]
-        return replace(
-            written,
-            protocol=replace(written.protocol, version=PROTOCOL_VERSION),
-            endpoint=replace(endpoint, timeout_ms=min(stated, default=None), retry=written.endpoint.retry),
-            # What is enforced: a descriptor may promise less of the output, or say nothing of it.
-            output=replace(written.output, schema=written.output.schema if output is None else output),
-            extensions=replace(extensions, annotations=annotations or written.extensions.annotations),
-            auth=auth or written.auth,
-        )
-    return SkillDescriptor(
-        id=skill_id,
-        name=name,
-        version=contract.version or (skill.version if skill is not None else None) or "0.0.0",
-        description=contract.description or (skill.description if skill is not None else ""),
-        provider=provider or Provider("skillruntime"),
+    endpoint = InvocationEndpoint(
+        f"{base}/skills/{escape_segment(written.id)}/invoke",
+        status_url=f"{base}/executions/{{execution_id}}",
+        result_url=f"{base}/executions/{{execution_id}}/result",
+        timeout_ms=min(stated, default=None),
+        retry=written.endpoint.retry,
+    )
+    # What is enforced: a descriptor may promise less of the output, or say nothing of it.
+    promised = written.output.schema if contract.output is None else contract.output.document
+    return replace(
+        written,
+        protocol=replace(written.protocol, version=PROTOCOL_VERSION),
         endpoint=endpoint,
-        inputs=inputs,
-        output=OutputDefinition(schema=output),
-        access=access,
-        auth=auth or AuthConfig(),
-        tags=skill.frontmatter.tags if skill is not None else (),
+        output=replace(written.output, schema=promised),
         extensions=extensions,
+        auth=auth or written.auth,
     )
 
 
@@ -196,7 +193,7 @@ def _publish_skill(skill: Skill, options: Mapping[str, Any], wanted: Collection[
             continue
         own = written if name == skill.name else None
         if own is not None and skill.contracts:
-            check_agreement(own, contract)
+            _check_agreement(own, contract)
         descriptor = describe(name, contract, skill=skill, written=own, **options)
         if own is None and not skill.contracts:
             descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)
@@ -213,10 +210,57 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
     written = read_descriptor_file(skill)
     if written is None:
         return None
-    if not is_spoken(written):
+    # Compatible is the same MAJOR (section 8); the version that is published is the server's own.
+    if Version.parse(written.protocol.version).major != Version.parse(PROTOCOL_VERSION).major:
         message = f"The descriptor.json of {skill.name} is for version {written.protocol.version} of the protocol"
         raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
     return written
+
+
+def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
+    """Check that a descriptor.json promises what the contract next to it enforces.
+
+    Raises:
+        InvalidSkillError: they differ; the message names where.
+    """
+    # What is published is what is enforced: a caller must never be refused for what the descriptor promises.
+    differences = [] if contract.version in (None, written.version) else ["version"]
+    asked = contract.input.document
+    if isinstance(asked, dict):
+        promised = written.input_schema()
+        differences += _differing_inputs(promised, asked)
+        if sorted(promised.get("required", [])) != sorted(asked.get("required", [])):
+            differences.append("required inputs")
+    if written.output.schema is not None and _breaks_promise(written.output.schema, contract):
+        differences.append("output")
+    if differences:
+        message = f"The descriptor.json and the contract of {contract.name} differ in {', '.join(differences)}"
+        raise InvalidSkillError(message, details={"differences": differences})
+
+
+def _breaks_promise(promised: Any, contract: Contract) -> bool:
+    """Whether the contract certainly lets outputs through that the descriptor does not promise."""
+    if contract.output is None:
+        return promised not in (True, {})
+    try:
+        return Containment().answer(promised, contract.output.document) == "no"
+    except ImportError:  # undecided without the fast engine; what is published of the output is the contract's own
+        return False
+
+
+def _differing_inputs(promised: dict[str, Any], enforced: dict[str, Any]) -> list[str]:
+    theirs, ours = promised.get("properties", {}), enforced.get("properties", {})
+    return [
+        f"inputs/{name}" for name in sorted({*theirs, *ours}) if _essence(theirs.get(name)) != _essence(ours.get(name))
+    ]
+
+
+def _essence(schema: Any) -> Any:
+    """What a schema asks for, without what it only says."""
+    spoken = ("title", "description", "examples", "$comment")
+    if not isinstance(schema, dict):
+        return schema
+    return {name: value for name, value in schema.items() if name not in spoken}
 
 
 def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contract:
@@ -262,6 +306,9 @@ class SkillWork:
         self, runtime: SkillRuntime, skills: Iterable[PublishedSkill] | None = None, *, output_bytes: int = 1_000_000
     ) -> None:
         self._runtime = runtime
+        # The first session imports modules: not between the mark of an execution and its beginning.
+        with runtime.session(counts_tokens=False):
+            pass
         self._output_bytes = output_bytes
         self._published = anyio.Event()
         self._skills: dict[str, PublishedSkill] = {}

@@ -39,8 +39,7 @@ def read_body(request: WireRequest) -> Any:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        violation = {"field": "Content-Type", "expected": "application/json", "actual": kind[:60] or "nothing"}
-        raise MessageError([violation])
+        raise MessageError.at("Content-Type", "application/json", kind[:60] or "nothing")
     return parse_json(request.body)
 
 
@@ -95,11 +94,6 @@ def check_protocol_header(request: WireRequest) -> None:
         )
 
 
-def knows_cancelled(request: WireRequest) -> bool:
-    """Whether the peer states that it knows the status ``cancelled``; other peers get ``failed``."""
-    return "cancelled" in [each.strip() for each in request.headers.get("skill-extensions", "").split(",")]
-
-
 def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     """Return how many executions a page is to hold, where it begins, and whether it shows everyone's.
 
@@ -110,13 +104,18 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     # Of two values a proxy may read the first and this server the last; other parameters are ignored.
     for name in ("limit", "cursor", "all"):
         if len(query.get(name, ())) > 1:
-            raise MessageError([{"field": f"/{name}", "expected": "one value", "actual": f"{len(query[name])} values"}])
+            raise MessageError.at(f"/{name}", "one value", f"{len(query[name])} values")
     text = query.get("limit", ["50"])[0]
     # Not isdecimal, which takes digits of every script. Zeros in front are allowed, and int() refuses 5,000 of them.
     number = re.fullmatch(r"0*([0-9]{1,3})", text)
     if number is None or not 1 <= int(number[1]) <= 200:
-        raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
+        raise MessageError.at("/limit", "a number from 1 to 200", text[:20])
     return int(number[1]), query.get("cursor", [None])[0], query.get("all") == ["1"]
+
+
+def read_tags(request: WireRequest) -> set[str]:
+    """Return the values of ``tag`` in the query, in lower case."""
+    return {tag.lower() for tag in parse_qs(request.query, max_num_fields=100).get("tag", ())}
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
@@ -137,7 +136,7 @@ def read_invocation(served: PublishedSkill, document: Any) -> InvocationRequest:
     """
     invocation = InvocationRequest.from_dict(document)
     if invocation.skill_id != served.id:
-        raise MessageError([{"field": "/skill_id", "expected": served.id, "actual": invocation.skill_id}])
+        raise MessageError.at("/skill_id", served.id, invocation.skill_id)
     return invocation
 
 
@@ -213,19 +212,17 @@ def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
     """
     # Both or neither would leave open whether the task was done.
     if not isinstance(document, dict) or ("output" in document) == ("error" in document):
-        violation = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
-        raise MessageError([violation])
+        raise MessageError.at("", "an object with either output or error")
     if "error" in document:
         error = ErrorDocument.from_dict(document["error"])
         if error is None:
-            raise MessageError([{"field": "/error/code", "expected": "a text", "actual": "something else"}])
+            raise MessageError.at("/error/code", "a text")
         return Outcome(ExecutionStatus.FAILED, error=error)
     try:
         if served is not None:
             served.contract.check(document["output"])
     except SkillOutputError as broken:
-        violation = {"field": "/output", "expected": "what the skill promises", "actual": str(broken)}
-        raise MessageError([violation]) from None
+        raise MessageError.at("/output", "what the skill promises", str(broken)) from None
     return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
 
 
@@ -241,8 +238,7 @@ def _execution_id(
     if key is None:
         return _id_of(secrets.token_bytes(20))
     if not _KEY.fullmatch(key):
-        violation = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
-        raise MessageError([violation])
+        raise MessageError.at("Idempotency-Key", "1 to 255 visible characters", key[:40])
     # What anonymous callers call themselves distinguishes their keys; it proves nothing.
     who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
     # From the secret, so that another caller cannot compute the id; the same on every server that shares it.

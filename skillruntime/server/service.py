@@ -23,57 +23,25 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, MessageError
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
+from skillruntime.server import execution_errors as faults
+from skillruntime.server import http_responses as responses
+from skillruntime.server import request_parsing as parsing
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
-from skillruntime.server.execution_errors import (
-    DatabaseAwayError,
-    KeyReusedError,
-    NotATaskError,
-    NotHeldError,
-    TooManyError,
-)
 from skillruntime.server.executions import Executions, is_expired
-from skillruntime.server.http_responses import (
-    SECURITY_HEADERS,
-    RefusedError,
-    answer_json,
-    check_match,
-    refuse,
-    refuse_expired,
-    refuse_for_database,
-    refuse_for_now,
-    refuse_login,
-    refuse_rate,
-    show_execution,
-    without_content,
-)
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.openapi import build_openapi
 from skillruntime.server.outcomes import as_released
 from skillruntime.server.published_skill import PublishedSkill, discovery_document
 from skillruntime.server.rate_limits import Limits, RateLimiter
-from skillruntime.server.request_parsing import (
-    check_protocol_header,
-    credentials_in,
-    make_ticket,
-    preferred_wait,
-    read_body,
-    read_completion,
-    read_invocation,
-    read_page_query,
-    released_id,
-    stated_trace,
-    with_key_header,
-)
 from skillruntime.server.ticket import Ticket
 from skillruntime.server.webhooks import Webhooks
 
 __all__ = ["SkillService"]
 
-_log = logging.getLogger("skillruntime.remote")
 _access_log = logging.getLogger("skillruntime.access")
-_JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
-_PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
+_JSON: Final = {**responses.SECURITY_HEADERS, "content-type": "application/json"}
+_PLAIN_TEXT: Final = {**responses.SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
 
 
@@ -146,18 +114,10 @@ class SkillService:
             if name not in ("health", "ready"):
                 await self._admit(call)
             response = await handler(call)
-        except RefusedError as refusal:
-            response = refusal.answer()
-        # The client is at fault; nothing of it is logged, as it may hold secrets.
-        except MessageError as error:
-            response = RefusedError(error.to_document()).answer()
-        except DatabaseAwayError as error:
-            response = refuse_for_database(error).answer()
-        except Exception:
-            _log.exception("%s %s failed with an unexpected exception", request.method, name)
-            response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer()
+        except Exception as error:
+            response = responses.answer_to(error, request)
         if request.method == "HEAD":
-            response = without_content(response)
+            response = responses.without_content(response)
         seconds = time.perf_counter() - started
         self.metrics.count_request(request.method if name != "none" else "?", name, response.status, seconds)
         _log_request(call, name, response.status, seconds)
@@ -195,17 +155,17 @@ class SkillService:
             except BadCredentialsError:
                 wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
                 if wait:
-                    raise refuse_rate(wait, "Too many failed attempts to authenticate") from None
+                    raise responses.refuse_rate(wait, "Too many failed attempts to authenticate") from None
                 call.was_bad = True
         if credentials is None:
             wait = self._requests.take(call.rated)
             if wait:
-                raise refuse_rate(wait)
+                raise responses.refuse_rate(wait)
 
     async def _identify(self, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> Principal | None:
         if self._authenticate is None:
             return None
-        return await identify(self._authenticate, with_key_header(request, self._key_headers), credentials)
+        return await identify(self._authenticate, parsing.with_key_header(request, self._key_headers), credentials)
 
     async def _is_still(self, owner: str, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> bool:
         """Whether *request* still is one of *owner*: a caller that waits may outlive its key or token."""
@@ -213,7 +173,7 @@ class SkillService:
             principal = await self._identify(request, credentials)
         except BadCredentialsError:
             return False
-        except RefusedError:  # it cannot be checked now
+        except responses.RefusedError:  # it cannot be checked now
             return True
         return owner == (ANONYMOUS if principal is None else principal.id)
 
@@ -225,49 +185,52 @@ class SkillService:
         """
         changes = call.request.method in ("DELETE", "POST")
         if call.was_bad:  # a caller whose key was revoked must not take its execution for lost
-            raise refuse_login(None)
+            raise responses.refuse_login(None)
         is_allowed = call.principal is None or (call.principal.may_invoke if changes else call.principal.may_read)
         check_scope(is_allowed, INVOKE if changes else READ)
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
         is_operator = call.principal is not None and call.principal.is_operator
         # An anonymous caller's executions are protected by their ids, which cannot be guessed.
         if found is None or not (is_operator or found[0].is_open or found[0].owner in (call.owner, ANONYMOUS)):
-            raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
+            raise responses.refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
         if is_expired(found[1], self.executions.now()):
-            raise refuse_expired(found[1])
+            raise responses.refuse_expired(found[1])
         return found
 
     # The routes
 
     async def _discovery(self, call: Call) -> WireResponse:
-        """Section 5: what there is, for this caller."""
-        return answer_json(call.request, discovery_document(self.provider, find_all(call, self.skills)))
+        """Section 5: what there is, for this caller; with ``?tag=`` what has one of these tags."""
+        wanted, found = parsing.read_tags(call.request), find_all(call, self.skills)
+        if wanted:
+            found = [each for each in found if not wanted.isdisjoint(map(str.lower, each.descriptor.tags))]
+        return responses.answer_json(call.request, discovery_document(self.provider, found))
 
     async def _descriptor(self, call: Call) -> WireResponse:
-        return answer_json(call.request, find_skill(call, self.skills).descriptor.to_dict())
+        return responses.answer_json(call.request, find_skill(call, self.skills).descriptor.to_dict())
 
     async def _invoke(self, call: Call) -> WireResponse:
         """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
         # Before the body is read: another MAJOR may give the same fields other meanings (section 8).
-        check_protocol_header(request)
-        document = read_body(request)  # first, for a custom caller's credentials lie in it
-        call.trace_id = stated_trace(document)  # for the log, whatever becomes of the request
-        credentials = credentials_in(document)
+        parsing.check_protocol_header(request)
+        document = parsing.read_body(request)  # first, for a custom caller's credentials lie in it
+        call.trace_id = parsing.stated_trace(document)  # for the log, whatever becomes of the request
+        credentials = parsing.credentials_in(document)
         # A GET has no body: what was begun with credentials that have no header can be followed only by its id.
         is_open = call.principal is None and credentials is not None and "api_key" not in credentials
         if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
             await self._admit(call, credentials)
         served = find_callable(call, self.skills)
-        invocation = read_invocation(served, document)
+        invocation = parsing.read_invocation(served, document)
         wait = self._invocations.take(call.rated)
         if wait:
-            raise refuse_rate(wait)
+            raise responses.refuse_rate(wait)
         # After the checks, so that a draining server still says what is wrong with a request.
         if not self.is_ready:
-            raise refuse_for_now(2, "The server is stopping")
-        ticket = make_ticket(
+            raise responses.refuse_for_now(2, "The server is stopping")
+        ticket = parsing.make_ticket(
             request,
             served,
             invocation,
@@ -277,27 +240,26 @@ class SkillService:
             policy=self._policy,
             is_open=is_open,
         )
-        if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
-            expected = "a public address, from an authenticated caller"
-            raise MessageError([{"field": "/context/webhook", "expected": expected, "actual": "another"}])
+        sender = self._webhooks if call.principal is not None else None
+        if ticket.webhook is not None and not (sender is not None and await sender.allows(ticket.webhook)):
+            raise MessageError.at("/context/webhook", "a public address, from an authenticated caller", "another")
         try:
             submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
-        except TooManyError:
-            raise refuse_rate(5, "You have too many unfinished executions") from None
-        except DatabaseAwayError as error:
-            raise refuse_for_database(error, finds_it="the same Idempotency-Key finds the execution") from None
+        except faults.TooManyError:
+            raise responses.refuse_rate(5, "You have too many unfinished executions") from None
+        except faults.DatabaseAwayError as error:
+            raise responses.refuse_for_database(error, "the same Idempotency-Key finds the execution") from None
         # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
-        except KeyReusedError:
-            raise refuse(
-                WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was used before with a different request"
-            ) from None
+        except faults.KeyReusedError:
+            message = "This Idempotency-Key was used before with a different request"
+            raise responses.refuse(WireCode.IDEMPOTENCY_KEY_REUSED, message) from None
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
         # A repeated key finds a result that is no longer kept: it must not run again, and cannot be shown.
         elif is_expired(execution, self.executions.now()):
-            raise refuse_expired(execution)
-        seconds = preferred_wait(request, self.limits.wait_seconds)
+            raise responses.refuse_expired(execution)
+        seconds = parsing.preferred_wait(request, self.limits.wait_seconds)
         # RFC 9110, 15.3.3: a 202 should say where to look.
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
         parent = new_traceparent(ticket.trace_id)
@@ -308,39 +270,39 @@ class SkillService:
             waited = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
             execution = waited if await self._is_still(call.owner, request, credentials) else execution
-        return show_execution(call.request, execution, headers, plain=not call.knows_cancelled, is_first=True)
+        return _show(call, execution, headers, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
         """The document as it is now; at the result's address too, with ``Retry-After`` before the end."""
         _, execution = await self._find_execution(call)
-        seconds = preferred_wait(call.request, self.limits.wait_seconds)
+        seconds = parsing.preferred_wait(call.request, self.limits.wait_seconds)
         headers = {}
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"
             execution = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result.
             if not await self._is_still(call.owner, call.request):
-                raise refuse_login(None)
-        return show_execution(call.request, execution, headers, plain=not call.knows_cancelled)
+                raise responses.refuse_login(None)
+        return _show(call, execution, headers)
 
     async def _cancel(self, call: Call) -> WireResponse:
         _, current = await self._find_execution(call)
-        check_match(call.request, current.to_dict(plain=not call.knows_cancelled))
+        responses.check_match(call.request, current.to_dict(plain=not call.knows_cancelled))
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
-            raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
-        return show_execution(call.request, execution, {}, plain=not call.knows_cancelled)
+            raise responses.refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
+        return _show(call, execution)
 
     async def _complete(self, call: Call) -> WireResponse:
         """End a task from outside: the worker reports its result."""
         check_operator(call, "complete a task")
         ticket, _ = await self._find_execution(call)
-        outcome = read_completion(self.skills.get(ticket.skill_id), read_body(call.request))
+        outcome = parsing.read_completion(self.skills.get(ticket.skill_id), parsing.read_body(call.request))
         try:
             execution = await self.executions.complete(ticket.execution_id, outcome)
-        except NotATaskError:
-            raise refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
-        return show_execution(call.request, execution, {}, plain=not call.knows_cancelled)
+        except faults.NotATaskError:
+            raise responses.refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
+        return _show(call, execution)
 
     async def _release(self, call: Call) -> WireResponse:
         """Run a held execution again, as a new one (an extension)."""
@@ -348,44 +310,40 @@ class SkillService:
         ticket, execution = await self._find_execution(call)
         try:
             # Operators who release it at the same time, and one whose answer was lost, get the same execution.
-            again = as_released(ticket, execution, released_id(call.parts[0], self._secret))
-        except NotHeldError:
-            raise refuse(WireCode.CONFLICT, "The execution is not held") from None
+            again = as_released(ticket, execution, parsing.released_id(call.parts[0], self._secret))
+        except faults.NotHeldError:
+            raise responses.refuse(WireCode.CONFLICT, "The execution is not held") from None
         submitted = await self.executions.submit(again)
-        return show_execution(call.request, submitted.execution, {}, plain=not call.knows_cancelled, is_first=True)
+        return _show(call, submitted.execution, is_first=True)
 
     async def _list(self, call: Call) -> WireResponse:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
         if call.principal is None:
-            raise refuse_login(None)
+            raise responses.refuse_login(None)
         check_scope(call.principal.may_read, READ)
-        limit, cursor, wants_all = read_page_query(call.request)
+        limit, cursor, wants_all = parsing.read_page_query(call.request)
         owner = None if wants_all and call.principal.is_operator else call.owner
         try:
             page = await self.executions.list(owner, limit=limit, cursor=cursor)
         except ValueError:
-            violation = {"field": "/cursor", "expected": "a next_cursor of this list", "actual": "something else"}
-            raise MessageError([violation]) from None
+            raise MessageError.at("/cursor", "a next_cursor of this list") from None
         shown = [each.to_dict(plain=not call.knows_cancelled) for each in page.executions]
         for each in shown:
             each.pop("output", None)
         more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
-        return answer_json(call.request, {"executions": shown, **more})
+        return responses.answer_json(call.request, {"executions": shown, **more})
 
     async def _webhook_secret(self, call: Call) -> WireResponse:
         """Return the secret that signs the caller's webhooks."""
         if call.principal is None:
-            raise refuse_login(None)
+            raise responses.refuse_login(None)
         if self._webhooks is None:
-            raise refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
-        return answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
-
-    async def _may_notify(self, call: Call, url: str) -> bool:
-        return self._webhooks is not None and call.principal is not None and await self._webhooks.allows(url)
+            raise responses.refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
+        return responses.answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
 
     async def _openapi(self, call: Call) -> WireResponse:
         visible = [each.descriptor for each in find_all(call, self.skills)]
-        return answer_json(call.request, build_openapi(visible, self.provider))
+        return responses.answer_json(call.request, build_openapi(visible, self.provider))
 
     async def _health(self, call: Call) -> WireResponse:
         return WireResponse(200, _JSON, b'{"status":"ok"}')
@@ -395,15 +353,15 @@ class SkillService:
         try:
             # Any reading: there is no execution of this id.
             await self.executions.get("none")
-        except DatabaseAwayError:
+        except faults.DatabaseAwayError:
             status, body = 503, b'{"status":"database away"}'
         return WireResponse(status, _JSON, body)
 
     async def _metrics(self, call: Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
-            raise refuse_login(None)
+            raise responses.refuse_login(None)
         counts: Mapping[str, int] | None = None
-        with suppress(DatabaseAwayError):
+        with suppress(faults.DatabaseAwayError):
             counts = await self.executions.counts()
         return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(counts).encode())
 
@@ -417,9 +375,9 @@ class SkillService:
                 if handler is None:
                     allowed = ", ".join((*handlers, "HEAD") if "GET" in handlers else handlers)
                     refusal = ErrorDocument(WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}")
-                    raise RefusedError(refusal, {"allow": allowed})
+                    raise responses.RefusedError(refusal, {"allow": allowed})
                 return name, handler, tuple(unquote(part) for part in match.groups())
-        raise refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
+        raise responses.refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
 
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
@@ -437,6 +395,13 @@ class SkillService:
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
     return name, re.compile(pattern), handlers
+
+
+def _show(
+    call: Call, execution: Execution, headers: Mapping[str, str] | None = None, *, is_first: bool = False
+) -> WireResponse:
+    plain = not call.knows_cancelled
+    return responses.show_execution(call.request, execution, headers or {}, plain=plain, is_first=is_first)
 
 
 def _log_request(call: Call, route: str, status: int, seconds: float) -> None:

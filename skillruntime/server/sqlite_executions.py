@@ -68,6 +68,7 @@ class SqliteExecutions:
         self._unfinished: Counter[str] = Counter()  # of each caller, also what is being accepted
         self._arriving = 0  # submissions that are being committed
         self._look = anyio.Event()
+        self._marking = anyio.Lock()
         self._is_draining = False
         self.running = 0
         """How many executions run, or have run and are being written."""
@@ -223,7 +224,7 @@ class SqliteExecutions:
     def _take_up(self, rows: Sequence[Row]) -> None:
         """Run what may run, and end what may have had its effect, or has killed server after server."""
         if any(row.began_at is not None for row in rows):
-            self._metrics.count_takeover()
+            self._metrics.takeovers.inc()
         for row in rows:
             self._unfinished[row.ticket.owner] += 1
             self._add(row)
@@ -274,7 +275,9 @@ class SqliteExecutions:
         if live.ticket.repeatable:
             self._tasks.start_soon(self._batches.insist, operation)
         else:
-            await self._batches.insist(operation)
+            # One in a commit: of sixteen, most skills would begin long after their mark.
+            async with self._marking:
+                await self._batches.insist(operation)
 
     async def _leave(self, live: Live) -> None:
         """Leave what this server has given up to the next one, or end it where it may have had its effect."""

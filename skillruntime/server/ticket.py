@@ -52,13 +52,8 @@ class Ticket:
     def accepted(self, at: float) -> Execution:
         """Return the execution as it is when it has just been accepted, *at* seconds since the epoch."""
         now = to_timestamp(at)
-        return Execution(
-            self.execution_id,
-            ExecutionStatus.ACCEPTED,
-            self.skill_id,
-            Timestamps(now, now),
-            metadata=self.metadata or None,
-        )
+        status, metadata = ExecutionStatus.ACCEPTED, self.metadata or None
+        return Execution(self.execution_id, status, self.skill_id, Timestamps(now, now), metadata=metadata)
 
 
 def fingerprint_of(value: Any) -> str:

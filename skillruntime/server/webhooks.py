@@ -12,7 +12,7 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import anyio
 
@@ -49,13 +49,11 @@ class Webhooks:
         guard: AddressGuard | None = None,
         transport: Transport | None = None,
         pauses: Sequence[float] = (1, 5, 30, 120),
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret
         self._guard = guard or AddressGuard()
         self._transport = transport
         self._pauses = tuple(pauses)
-        self._clock = clock
 
     def secret_of(self, owner: str) -> str:
         """Return the secret with which messages to *owner* are signed."""
@@ -86,7 +84,7 @@ class Webhooks:
         message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
         # A message is sent at least once: after a crash it is sent again, with the same id.
         for pause in (*self._pauses, None):
-            timestamp = int(self._clock())
+            timestamp = int(time.time())
             headers = {
                 "content-type": "application/json",
                 "user-agent": "skillruntime",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,6 +33,7 @@ from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
+from tests.server.processes import read_port
 
 BASE = "http://127.0.0.1:8400"
 KEY, OTHER_KEY, OPERATOR_KEY, NARROW_KEY = "key-of-ann", "key-of-bob", "key-of-the-operator", "key-of-ned"
@@ -42,13 +46,58 @@ KEYS = {
 API_KEY = AuthConfig(AuthType.API_KEY, header="X-API-Key")
 
 
+class FileLines:
+    """A list of texts that several processes append to."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, text: str) -> None:
+        """Add one at the end."""
+        with self._path.open("a") as file:
+            file.write(json.dumps(text) + "\n")
+
+    def __iter__(self) -> Iterator[str]:
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        return iter([json.loads(line) for line in lines])
+
+    def __eq__(self, other: object) -> bool:
+        return [*self] == other
+
+    __hash__ = None  # type: ignore[assignment]  # as a list's
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
+
+class FileEvent:
+    """An event of several processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def set(self) -> None:
+        """Wake all that wait."""
+        self._path.touch()
+
+    async def wait(self) -> None:
+        """Wait until it is set."""
+        while not self._path.exists():
+            await anyio.sleep(0.01)
+
+
 @dataclass
 class Skills:
     """The skills' own side: what ran, and gates that let a test decide when a skill ends."""
 
-    ran: list[Any] = field(default_factory=list)
-    gate: anyio.Event = field(default_factory=anyio.Event)
-    started: anyio.Event = field(default_factory=anyio.Event)
+    ran: list[Any] | FileLines = field(default_factory=list)
+    gate: anyio.Event | FileEvent = field(default_factory=anyio.Event)
+    started: anyio.Event | FileEvent = field(default_factory=anyio.Event)
+
+    @classmethod
+    def shared(cls, directory: Path) -> Skills:
+        """Return the skills of several processes."""
+        return cls(FileLines(directory / "ran"), FileEvent(directory / "gate"), FileEvent(directory / "started"))
 
     def runtime(self, base: str = BASE) -> tuple[SkillRuntime, list[PublishedSkill]]:
         """Return the runtime and what is served of it."""
@@ -126,6 +175,8 @@ class Served:
     skills: Skills
     transport: Transport
     base: str = BASE
+    bases: Iterator[str] = field(default_factory=lambda: itertools.cycle([BASE]))
+    """The addresses of all servers, each in its turn."""
 
     def client(self, name: str, *, key: str | None = None, **options: Any) -> RemoteClient:
         """Return a client of one skill."""
@@ -209,6 +260,74 @@ async def serve_over_socket_from_memory(
         yield served
 
 
+def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not take the database for away, however busy the machine is."""
+    for limit in ("_SUBMIT", "_ASK"):
+        monkeypatch.setattr(f"skillruntime.server.engine_executions.{limit}", 300.0)
+    for limit in ("seconds", "seconds_to_connect"):
+        monkeypatch.setattr(f"skillruntime.server.postgres_connections.PromptConnection.{limit}", 300)
+
+
+class EngineServing:
+    """Serves the test skills over loopback sockets on the engine's database *url*, on one server or on two.
+
+    The second one is a process of its own, for a process has one engine; each request goes to the other one.
+    """
+
+    def __init__(self, url: str, number: int = 2) -> None:
+        self._url = url
+        self._number = number
+
+    @asynccontextmanager
+    async def __call__(self, *, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+        """Serve; *options* are those of the executions."""
+        with TemporaryDirectory() as directory:
+            async with serve_engine(self._url, Path(directory), limits, options) as served:
+                if self._number == 1:
+                    yield served
+                    return
+                order: dict[str, Any] = {
+                    "url": self._url,
+                    "directory": directory,
+                    "options": options,
+                    "base": served.base,
+                }
+                if limits is not None:
+                    order["limits"] = asdict(limits)
+                program = [sys.executable, "-m", "tests.server.second_server", json.dumps(order)]
+                process = subprocess.Popen(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+                try:
+                    port = await anyio.to_thread.run_sync(read_port, process, abandon_on_cancel=True)
+                    yield _alternating(served, [served.base, f"http://127.0.0.1:{port}"])
+                finally:
+                    process.kill()
+                    process.wait()
+
+
+def _alternating(served: Served, bases: list[str]) -> Served:
+    """Return *served* with a transport that asks one server after the other."""
+    ask, turns = served.transport, itertools.cycle(bases)
+
+    async def alternate(request: WireRequest) -> WireResponse:
+        return await ask(replace(request, url=request.url.replace(served.base, next(turns), 1)))
+
+    return replace(served, transport=alternate, bases=itertools.cycle(bases))
+
+
+@asynccontextmanager
+async def serve_engine(
+    url: str, directory: Path, limits: Limits | None, options: dict[str, Any], base: str | None = None
+) -> AsyncIterator[Served]:
+    """Serve on the engine; whatever several servers share is in *directory*."""
+    from skillruntime.server.open_executions import durable_executions
+
+    def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
+        return durable_executions(work, url, poll=0.05, lease=300.0, **options)
+
+    async with _serve_over_socket(keep, limits, skills=Skills.shared(directory), secret=b"shared", base=base) as served:
+        yield served
+
+
 @asynccontextmanager
 async def _serve_over_socket(
     keep: Callable[[SkillWork], AbstractAsyncContextManager[Executions]],
@@ -217,6 +336,9 @@ async def _serve_over_socket(
     trusted_proxies: tuple[str, ...] = (),
     authenticate: Authenticator | None = None,
     connections_per_address: int = 256,
+    skills: Skills | None = None,
+    secret: bytes = b"",
+    base: str | None = None,
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason="a server needs the extra 'serve'")
@@ -224,12 +346,14 @@ async def _serve_over_socket(
     from skillruntime.server.uvicorn_server import Server, bind
 
     listening = bind("127.0.0.1", 0)
-    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    skills = Skills()
-    runtime, served = skills.runtime(base)
+    own = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    skills = skills or Skills()
+    runtime, served = skills.runtime(base or own)
     ready = anyio.Event()
     async with keep(SkillWork(runtime, served)) as executions:
-        service = SkillService(served, executions, authenticate=authenticate or KeyRing(KEYS), limits=limits)
+        service = SkillService(
+            served, executions, authenticate=authenticate or KeyRing(KEYS), limits=limits, secret=secret
+        )
         server = Server(
             create_app(service, hosts=hosts),
             service,
@@ -243,7 +367,7 @@ async def _serve_over_socket(
             tasks.start_soon(server.serve, [listening])
             await ready.wait()
             try:
-                yield Served(service, skills, transport, base)
+                yield Served(service, skills, transport, own, itertools.cycle([own]))
             finally:
                 server.should_exit = True
 

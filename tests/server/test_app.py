@@ -27,7 +27,7 @@ def test_a_bound_port_is_refused_until_the_server_listens() -> None:
     listening = bind("127.0.0.1", 0)
     try:
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(listening.getsockname(), timeout=60)
+            socket.create_connection(listening.getsockname(), timeout=300)
     finally:
         listening.close()
 

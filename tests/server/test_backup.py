@@ -16,7 +16,7 @@ from skillruntime.server.outcomes import Outcome
 from skillruntime.server.ticket import Ticket
 from tests.server.postgres import Postgres
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 
 
 def ticket(name: str) -> Ticket:
@@ -61,6 +61,7 @@ async def test_a_sqlite_file_is_backed_up_while_its_server_works(tmp_path: Path)
     await check_restored(str(copy))
 
 
+@pytest.mark.slow
 async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgres: Postgres, url: str) -> None:
     """With pg_dump, which reads one moment of all tables."""
     if not (postgres.programs / "pg_dump").exists():

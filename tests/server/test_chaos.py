@@ -1,4 +1,4 @@
-"""Short runs of benchmarks/chaos.py; SKILLRUNTIME_CHAOS=1 adds those that take minutes."""
+"""Each fault of benchmarks/chaos.py, for some seconds."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ import pytest
 from tests.server.postgres import find_programs
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="signals, tmpfs and faketime of Linux"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-_ALL = os.environ.get("SKILLRUNTIME_CHAOS") == "1"
-_SHORT = [
+_ATTACKS = [
     ("duplicates", True, 100, 1),
     ("deploys", False, 60, 2),
     ("kill", False, 200, 4),
     ("stops", False, 100, 1),
     ("mistaken", False, 100, 3),
     ("lost", False, 100, 1),
-]
-_LONG = [
     ("kill", True, 300, 5),
     ("duplicates", False, 300, 1),
     ("freeze", False, 150, 1),
@@ -36,7 +34,7 @@ _LONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "sqlite", "executions", "times"), [*_SHORT, *(_LONG if _ALL else [])])
+@pytest.mark.parametrize(("name", "sqlite", "executions", "times"), _ATTACKS)
 def test_no_promise_is_broken(name: str, sqlite: bool, executions: int, times: int) -> None:
     """The model of the benchmark reads what was accepted, the effects outside the database, and every end, twice."""
     if not sqlite and not find_programs():

@@ -203,6 +203,7 @@ def test_a_field_says_that_it_is_json_and_what_is_wrong_with_it() -> None:
     assert "JSON" not in text and "aria-invalid" not in text
 
 
+@pytest.mark.processes
 def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
     """Sign in, fill in a form, see an end without reloading, complete a task; long values wrap at 390 pixels."""
     with served_elsewhere() as served, browser(tmp_path) as page:
@@ -236,6 +237,7 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
     assert page.complaints == []
 
 
+@pytest.mark.slow
 def test_a_task_is_completed_by_keyboard_alone(tmp_path: Path) -> None:
     """Waiting tasks come first; while the page draws its state again, what is typed and the focus stay."""
     with served_elsewhere() as served, browser(tmp_path) as page:
@@ -308,7 +310,7 @@ def served_elsewhere() -> Iterator[Elsewhere]:
         yield served
     finally:
         served.done.set()
-        thread.join(60)
+        thread.join(300)
 
 
 class Page:
@@ -327,7 +329,7 @@ class Page:
         self._number += 1
         self._connection.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
         while True:
-            message = json.loads(self._connection.recv(timeout=120))
+            message = json.loads(self._connection.recv(timeout=300))
             if message.get("method") == "Log.entryAdded" and message["params"]["entry"]["source"] == "security":
                 self.complaints.append(message["params"]["entry"]["text"])
             if message.get("id") == self._number:
@@ -380,7 +382,7 @@ class Page:
 
     def until(self, condition: str) -> None:
         """Wait until a script gives true."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while self.run(condition) is not True:
             assert time.monotonic() < deadline, f"{condition}: {self.run('document.body.innerText')}"
             time.sleep(0.05)
@@ -402,7 +404,7 @@ def browser(directory: Path) -> Iterator[Page]:
     ]
     process = subprocess.Popen([program, *options, "about:blank"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
-        port_file, deadline = directory / "DevToolsActivePort", time.monotonic() + 120
+        port_file, deadline = directory / "DevToolsActivePort", time.monotonic() + 300
         while not port_file.exists() or not port_file.read_text().strip():
             assert time.monotonic() < deadline, "Chromium did not start"
             time.sleep(0.05)

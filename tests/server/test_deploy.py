@@ -50,6 +50,7 @@ def test_a_pod_is_asked_whether_it_is_ready() -> None:
     assert container["livenessProbe"]["httpGet"]["path"] == "/health"
 
 
+@pytest.mark.processes
 def test_the_unit_is_one_that_systemd_reads() -> None:
     """Checked by systemd where it is installed; it need not run."""
     if shutil.which("systemd-analyze") is None:

@@ -102,6 +102,7 @@ def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_app
     assert response.errors[0].code is ErrorCode.ACCESS_DENIED
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path, tmp_path: Path, allowed: bool) -> None:
     """The hook sees the script and its repaired arguments; its answer decides."""
@@ -122,6 +123,7 @@ def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path,
     assert response.data == ({"colour": "red", "coats": 3} if allowed else None)
 
 
+@pytest.mark.processes
 def test_a_derived_tool_of_a_trusted_skill_runs_unasked(skills: Path, tmp_path: Path) -> None:
     """As every script of a trusted skill does."""
     runtime = SkillRuntime(discover(skills, trusted=True), workspace=tmp_path / "work")

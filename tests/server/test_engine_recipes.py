@@ -43,7 +43,7 @@ def served_elsewhere() -> Iterator[Served]:
 
     thread = threading.Thread(target=anyio.run, args=(serve,))
     thread.start()
-    assert ready.wait(120)
+    assert ready.wait(300)
     try:
         yield found[0]
     finally:
@@ -137,6 +137,7 @@ def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
     assert found[0]["output"] == {"said": "hi"} and skills.ran == ["hi"]
 
 
+@pytest.mark.processes
 def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(url: str, tmp_path: Path) -> None:
     """DBOS allows one instance in a process: the host's is not shared, and the error says what to do."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")

@@ -105,6 +105,8 @@ async def test_an_id_with_nul_does_not_exist(path: str) -> None:
         assert await executions.get("exec-\0") is None
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("path", ["sqlite", "dbos"], indirect=True)
 async def test_what_may_run_twice_is_run_again(path: str) -> None:
     """It is seen running from the first moment after the restart, never accepted again."""
     await left_running(path, ticket("a", repeatable=True))
@@ -336,13 +338,13 @@ async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str)
 
 
 async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(path: str) -> None:
-    """More of them than one look at the queue takes in: another caller's own place is used all the same."""
+    """More of them than the server has places: another caller's own place is used all the same."""
     gate, ran = anyio.Event(), list[str]()
     async with opened(counting(ran, gate.wait), path, capacity=4, per_caller=1) as executions:
         await executions.submit(ticket("first"))
         await until(lambda: bool(ran))
         async with anyio.create_task_group() as tasks:
-            for number in range(600):
+            for number in range(100):
                 tasks.start_soon(executions.submit, ticket(f"w{number}"))
         await executions.submit(Ticket("exec-bob", "bob", "skill", "skill@1", "bob", {}, "f", 300.0))
         await until(lambda: len(ran) == 2)

@@ -33,18 +33,9 @@ from tests.server.serving import (
     Skills,
     invocation,
     read,
-    serve_in_memory,
-    serve_over_socket,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=[serve_in_memory, serve_over_socket], ids=["memory", "socket"])
-def serving(request: pytest.FixtureRequest) -> Serving:
-    """How the server is reached: by calling it, or over a loopback socket through uvicorn."""
-    chosen: Serving = request.param
-    return chosen
 
 
 async def test_a_skill_is_invoked_and_followed_to_its_end(serving: Serving) -> None:
@@ -150,9 +141,9 @@ async def test_the_deadline_is_the_smallest_of_three(serving: Serving) -> None:
     assert "50ms" in read(other)["error"]["message"]
 
 
-async def test_what_waits_too_long_for_a_place_ends_without_running(serving: Serving) -> None:
+async def test_what_waits_too_long_for_a_place_ends_without_running(one_server: Serving) -> None:
     """A separate limit ends what waits; the deadline's clock had not begun."""
-    async with serving(capacity=1, max_wait=0.02) as served:
+    async with one_server(capacity=1, max_wait=0.02) as served:
         await served.invoke("slow", "first")
         await served.skills.started.wait()
         response = await served.invoke("echo", "second", prefer="wait=30")
@@ -163,9 +154,9 @@ async def test_what_waits_too_long_for_a_place_ends_without_running(serving: Ser
     assert served.skills.ran == ["first"]
 
 
-async def test_a_higher_priority_goes_first(serving: Serving) -> None:
+async def test_a_higher_priority_goes_first(one_server: Serving) -> None:
     """``context.priority``: high before normal before low; else first come, first served."""
-    async with serving(capacity=1) as served:
+    async with one_server(capacity=1) as served:
         await served.invoke("slow", "first")
         await served.skills.started.wait()
         for text, priority in (("l", "low"), ("n", "normal"), ("h", "high"), ("h2", "high")):
@@ -251,9 +242,9 @@ async def test_a_running_execution_is_cancelled(serving: Serving) -> None:
     assert again.status is ExecutionStatus.CANCELLED
 
 
-async def test_an_execution_that_waits_is_cancelled_without_running(serving: Serving) -> None:
+async def test_an_execution_that_waits_is_cancelled_without_running(one_server: Serving) -> None:
     """It never had a place."""
-    async with serving(capacity=1) as served:
+    async with one_server(capacity=1) as served:
         await served.invoke("slow", "first")
         await served.skills.started.wait()
         waiting = read(await served.invoke("echo", "second"))["execution_id"]
@@ -374,6 +365,26 @@ async def test_a_private_skill_is_absent_to_the_last_byte(serving: Serving) -> N
     assert "hidden" not in [skill["id"] for skill in listed["skills"]]
     assert b"hidden" not in described.body
     assert "hidden" in [skill["id"] for skill in shown["skills"]]
+
+
+async def test_the_listing_is_filtered_by_tags(one_server: Serving) -> None:
+    """Those with one of the tags, in any case; and never what the caller may not see."""
+    async with one_server() as served:
+        tags = {"echo": ("Text", "demo"), "hidden": ("demo",)}
+        for name, own in tags.items():
+            published = served.service.skills[name]
+            descriptor = replace(published.descriptor, tags=own)
+            served.service.skills[name] = replace(published, descriptor=descriptor)
+
+        async def listed(query: str, **options: Any) -> list[str]:
+            document = read(await served.ask("GET", f"/.well-known/skill-sharing{query}", **options))
+            return sorted(skill["id"] for skill in document["skills"])
+
+        assert await listed("?tag=demo") == ["echo"]
+        assert await listed("?tag=demo", key=KEY) == ["echo", "hidden"]
+        assert await listed("?tag=none&tag=text") == ["echo"]
+        assert await listed("?tag=none") == []
+        assert await listed("?other=demo") == await listed("")
 
 
 async def test_a_restricted_skill_is_seen_by_all_and_called_with_a_key(serving: Serving) -> None:
@@ -587,12 +598,12 @@ async def test_an_expired_result_is_gone(serving: Serving) -> None:
     assert again.status == 410
 
 
-async def test_a_flood_is_reported_when_to_come_again(serving: Serving) -> None:
+async def test_a_flood_is_reported_when_to_come_again(one_server: Serving) -> None:
     """429 with Retry-After for each caller on its own; and guessing keys is slowed down."""
     from skillruntime.server.rate_limits import Limits
 
     limits = Limits(invocations_per_minute=2, failed_logins_per_minute=3)
-    async with serving(limits=limits) as served:
+    async with one_server(limits=limits) as served:
         flood = [(await served.invoke("echo", key=KEY)).status for _ in range(4)]
         other = await served.invoke("echo", key=OTHER_KEY)
         guesses = [await served.invoke("echo", key=f"guess-{n}") for n in range(5)]
@@ -603,9 +614,9 @@ async def test_a_flood_is_reported_when_to_come_again(serving: Serving) -> None:
     assert int(guesses[-1].headers["retry-after"]) > 0
 
 
-async def test_health_readiness_and_metrics(serving: Serving) -> None:
+async def test_health_readiness_and_metrics(one_server: Serving) -> None:
     """Health is public for monitoring; metrics require authentication."""
-    async with serving() as served:
+    async with one_server() as served:
         await served.invoke("echo", prefer="wait=30")
         health = await served.ask("GET", "/health")
         refused = await served.ask("GET", "/metrics")
@@ -618,10 +629,10 @@ async def test_health_readiness_and_metrics(serving: Serving) -> None:
     assert b'skillruntime_executions_accepted_total{skill="echo"} 1' in metrics.body
 
 
-async def test_the_access_log_holds_no_secret(serving: Serving, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_access_log_holds_no_secret(one_server: Serving, caplog: pytest.LogCaptureFixture) -> None:
     """One line of JSON a request: caller, action, duration; never a key, an input or an output."""
     with caplog.at_level("INFO", logger="skillruntime.access"):
-        async with serving() as served:
+        async with one_server() as served:
             await served.invoke("echo", "my-private-words", key=KEY, prefer="wait=30")
 
     line = caplog.records[-1].getMessage()

@@ -18,9 +18,10 @@ from tests.server.serving import invocation
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
+@pytest.mark.slow
 async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
     """kill -9 in the middle of 200 accepted executions, and a restart.
 
@@ -29,7 +30,7 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
     """
     server = KillableServer(tmp_path)
     accepted: dict[str, str] = {}
-    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
 
         async def submit(name: str, text: str) -> None:
             headers = {"idempotency-key": text}
@@ -93,7 +94,7 @@ async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(t
     accepted: dict[str, str] = {}
     texts = [f"once-{number}" for number in range(50)]
     late = texts[40:]
-    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
 
         async def submit(text: str) -> None:
             headers = {"idempotency-key": text}
@@ -145,7 +146,7 @@ async def keep_running(server: KillableServer, *, task_status: TaskStatus[None])
 async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_path: Path) -> None:
     """SIGTERM wakes waiting clients, loses nothing that was accepted, and ends the process."""
     server = KillableServer(tmp_path)
-    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
         async with server.started() as process:
             response = await server.answer(client, "POST", "/skills/twice/invoke", json=invocation("twice", "twice-9"))
             while not ran(tmp_path):
@@ -168,7 +169,7 @@ async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_pat
 async def test_a_draining_server_refuses_new_work_and_finishes_what_runs(tmp_path: Path) -> None:
     """SIGTERM: 503 with Retry-After for new work, statuses are answered, and what must not run twice completes."""
     server = KillableServer(tmp_path, drain=300)
-    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
         async with server.started() as process:
             first = await server.answer(client, "POST", "/skills/once/invoke", json=invocation("once", "once-9"))
             while not ran(tmp_path):

@@ -42,9 +42,10 @@ def served_elsewhere() -> Iterator[str]:
         yield address[0]
     finally:
         done.set()
-        thread.join(30)
+        thread.join(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, KEY], ids=["anonymous", "with-key"])
 def test_the_server_does_what_its_document_says(key: str | None) -> None:
     """Every operation, with sound and unsound data, with and without credentials: no 5xx, nothing undocumented."""

@@ -46,6 +46,14 @@ def test_a_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "'skills.db' is not a URL such as postgresql://user@host/skills" in result.stderr
 
 
+def test_mcp_refuses_what_it_does_not_keep() -> None:
+    """Who may call is for MCP the token's to say."""
+    result = CliRunner().invoke(command, ["--mcp", "--http", "--access", "private"])
+
+    assert result.exit_code == 2
+    assert "clients send SKILLRUNTIME_MCP_TOKEN" in result.stderr
+
+
 def test_help_begins_with_the_ten_options_that_everyone_needs() -> None:
     """The rest follows by group, and none is missing."""
     text = CliRunner().invoke(command, ["--help"]).stdout
@@ -172,7 +180,7 @@ def ask_at_once(port: int, number: int) -> list[int]:
     """Open so many connections, and ask on each; return the statuses in the order of opening."""
     connections, statuses = [], []
     for _ in range(number):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+        connection = socket.create_connection(("127.0.0.1", port), timeout=300)
         connections.append(connection)
         connection.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         statuses.append(int(connection.recv(4096)[9:12]))

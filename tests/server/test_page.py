@@ -27,7 +27,7 @@ from tests.server.postgres import Postgres
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 pytest.importorskip("dbos", reason="needs the extra 'dbos'")
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PAGE = Path(__file__).parents[2] / "docs" / "server.md"
 CALLS = 40
 SCRIPT = """
@@ -67,7 +67,7 @@ def serving(command: list[str], environment: dict[str, str], directory: Path) ->
     port = command.index("--port") + 1
     arguments = [*command[1:port], "0", *(each for each in command[port + 1 :] if each != "&")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "skillruntime.cli", *arguments],
+        [sys.executable, "-m", "skillruntime", *arguments],
         env={**os.environ, **environment},
         cwd=directory,
         stderr=subprocess.PIPE,
@@ -114,7 +114,7 @@ async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(postgres:
 
     with serving(first, environment, tmp_path) as one, serving(second, environment, tmp_path) as two:
         addresses = [await anyio.to_thread.run_sync(address_of, each) for each in (one, two)]
-        async with httpx2.AsyncClient(timeout=60, trust_env=False) as client:
+        async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
 
             async def ask(method: str, path: str, **options: Any) -> dict[str, Any]:
                 while True:

@@ -26,7 +26,7 @@ from tests.server.test_killed import ran
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 
 
 @dataclass
@@ -77,11 +77,13 @@ class Pair:
 
 
 @asynccontextmanager
-async def pair(directory: Path, url: str, *, number: int = 1, drain: float = 0) -> AsyncIterator[Pair]:
+async def pair(
+    directory: Path, url: str, *, number: int = 1, drain: float = 0, lease: float = 1.5
+) -> AsyncIterator[Pair]:
     """Start the servers. Of two that both live, none is taken for dead, however busy the machine is."""
-    lease = 300.0 if number > 1 else 1.5
+    lease = 300.0 if number > 1 else lease
     servers = [KillableServer(directory, drain=drain, url=url, lease=lease) for _ in range(number)]
-    async with AsyncExitStack() as stack, httpx2.AsyncClient(timeout=60, trust_env=False) as http:
+    async with AsyncExitStack() as stack, httpx2.AsyncClient(timeout=300, trust_env=False) as http:
         processes = [await stack.enter_async_context(server.started()) for server in servers]
         yield Pair(directory, url, servers, processes, http)
 
@@ -91,6 +93,7 @@ def code_of(document: dict[str, Any]) -> str:
     return str((document.get("error") or {}).get("code", document["status"]))
 
 
+@pytest.mark.slow
 def test_servers_that_start_at_once_share_a_new_database(url: str) -> None:
     """Of several that create the same table at once, PostgreSQL lets one fail even with IF NOT EXISTS."""
     leases = [DeadServers(url, f"server-{each}", 60, _nothing_is_dead) for each in range(8)]
@@ -116,6 +119,7 @@ def _nothing_is_dead(name: str) -> None:
     raise AssertionError(f"{name} was taken for dead")
 
 
+@pytest.mark.slow
 async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str, tmp_path: Path) -> None:
     """The database decides, not a lock of one process."""
     async with pair(tmp_path, url, number=2) as both:
@@ -137,6 +141,7 @@ async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str, tm
     assert reused.status_code == 422
 
 
+@pytest.mark.slow
 async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) -> None:
     """Its end is the same at both, and a second cancellation changes nothing."""
     async with pair(tmp_path, url, number=2) as both:
@@ -156,6 +161,7 @@ async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) ->
     assert seen == [seen[0]] * 4
 
 
+@pytest.mark.processes
 async def test_two_servers_answer_alike(url: str, tmp_path: Path) -> None:
     """What has ended is the same document with the same entity tag, and so are the refusals of the protocol."""
     async with pair(tmp_path, url, number=2) as both:
@@ -190,6 +196,7 @@ async def test_two_servers_answer_alike(url: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_the_work_of_a_killed_server_is_taken_up(url: str, tmp_path: Path) -> None:
     """What may run twice runs again, what must not ends interrupted, and what has not begun is run."""
     async with pair(tmp_path, url) as one:
@@ -213,6 +220,7 @@ async def test_the_work_of_a_killed_server_is_taken_up(url: str, tmp_path: Path)
     assert sorted(ran(tmp_path)) == sorted([*texts, *texts[4:], "once-1", "twice-1"])
 
 
+@pytest.mark.slow
 async def test_a_frozen_server_that_thaws_alters_nothing(url: str, tmp_path: Path) -> None:
     """Its lease ran out and its work was taken up: the ends that it then writes are discarded."""
     async with pair(tmp_path, url) as one:
@@ -231,6 +239,7 @@ async def test_a_frozen_server_that_thaws_alters_nothing(url: str, tmp_path: Pat
     assert ran(tmp_path).count("once-9") == 1
 
 
+@pytest.mark.slow
 async def test_a_server_that_takes_up_its_own_work_does_not_begin_it_twice(url: str, tmp_path: Path) -> None:
     """It was taken for dead while it ran, and takes its own work from the queue: the same process, another dispatch."""
     async with pair(tmp_path, url) as one:
@@ -256,12 +265,13 @@ def requeue(url: str) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_a_server_that_drains_hands_over_what_may_run_twice(url: str, tmp_path: Path) -> None:
     """SIGTERM: the other one begins it before a lease has run out, and what must not run twice ends truthfully."""
-    async with pair(tmp_path, url, drain=0.5) as one:
+    async with pair(tmp_path, url, drain=0.5, lease=300) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
         await one.begun("once-9", "twice-9")
-        async with pair(tmp_path, url) as two:
+        async with pair(tmp_path, url, lease=300) as two:
             one.processes[0].terminate()
             with anyio.fail_after(300):
                 status = await anyio.to_thread.run_sync(one.processes[0].wait)
@@ -273,6 +283,7 @@ async def test_a_server_that_drains_hands_over_what_may_run_twice(url: str, tmp_
     assert ran(tmp_path).count("twice-9") == 2
 
 
+@pytest.mark.slow
 async def test_without_its_database_a_server_refuses_and_loses_nothing(tmp_path: Path) -> None:
     """503 and Retry-After, and not ready; what ran meanwhile is written when the database is back."""
     with running_postgres() as own:
@@ -293,6 +304,7 @@ async def test_without_its_database_a_server_refuses_and_loses_nothing(tmp_path:
     assert sorted(ran(tmp_path)) == ["once-2", "once-9"]
 
 
+@pytest.mark.slow
 async def test_a_silent_partition_is_survived(postgres: Postgres, url: str, tmp_path: Path) -> None:
     """The peer's TCP answers and nothing comes back: calls are broken off, and work resumes after the end."""
     relay = Relay(postgres.port)
@@ -309,6 +321,7 @@ async def test_a_silent_partition_is_survived(postgres: Postgres, url: str, tmp_
     assert first["output"] == {"said": "once-1"} and second["output"] == {"said": "once-3"}
 
 
+@pytest.mark.slow
 async def test_what_is_stored_is_json(url: str, tmp_path: Path) -> None:
     """The engine's default, pickle, would run the code of whoever can write to the database."""
     async with pair(tmp_path, url) as one:

@@ -54,9 +54,7 @@ async def notified(receiver: Receiver, url: str = "https://hook.example/hook", k
     expected = min(3, len(receiver.faults) + 1)
     skills = Skills()
     runtime, skills_served = skills.runtime()
-    webhooks = Webhooks(
-        b"secret", guard=AddressGuard(resolve=outside), transport=receiver, pauses=(0, 0), clock=lambda: 1000.0
-    )
+    webhooks = Webhooks(b"secret", guard=AddressGuard(resolve=outside), transport=receiver, pauses=(0, 0))
     async with memory_executions(SkillWork(runtime, skills_served), notify=webhooks.notify) as executions:
         service = SkillService(skills_served, executions, authenticate=KeyRing(KEYS), webhooks=webhooks)
         served = Served(service, skills, service.handle)

@@ -1,0 +1,88 @@
+"""What only the engine has: its queues, and a server that begins what it accepts without them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import psycopg
+import pytest
+
+from skillruntime.remote.protocol import ExecutionStatus
+from skillruntime.server.executions import Terms
+from tests.server.test_execution_laws import counting, ended, opened, ticket, until
+
+engine_instance = pytest.importorskip("skillruntime.server.engine_instance", reason="needs the extra 'dbos'")
+
+pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+
+
+async def test_a_server_with_a_free_place_begins_what_it_accepts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look at a queue is needed for it, nor for the next one."""
+    monkeypatch.setattr(engine_instance, "POLL", 3600.0)
+    monkeypatch.setattr(engine_instance.Queues, "look", lambda *_: None)
+    ran: list[str] = []
+
+    async with opened(counting(ran), url, capacity=1) as executions:
+        for name in ("a", "b"):
+            await executions.submit(ticket(name))
+            last = await ended(executions, f"exec-{name}")
+            await until(lambda: not executions.running)  # type: ignore[attr-defined]
+
+    assert last.status is ExecutionStatus.COMPLETED
+    assert ran == ["exec-a", "exec-b"]
+
+
+async def test_what_was_taken_is_run_though_the_answer_was_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database committed that this server takes it, and its answer never came."""
+    monkeypatch.setattr("skillruntime.server.engine_executions._SWEEP", 0.05)
+    monkeypatch.setattr("skillruntime.server.engine_executions._MISSED", 0.5)
+    gate, ran = anyio.Event(), list[str]()
+
+    async with opened(counting(ran, gate.wait), url, capacity=1) as executions:
+        await executions.submit(ticket("first"))
+        await executions.submit(ticket("second"))
+        await until(lambda: bool(ran))
+        await anyio.to_thread.run_sync(take, url)
+        gate.set()
+        last = await ended(executions, "exec-second")
+
+    assert last.status is ExecutionStatus.COMPLETED
+    assert ran == ["exec-first", "exec-second"]
+
+
+def take(url: str) -> None:
+    """Write what the engine writes when the server of the first one takes the second."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE skillruntime.workflow_status SET status = 'PENDING', owner_xid = 'lost', recovery_attempts = 1, "
+            "executor_id = (SELECT executor_id FROM skillruntime.workflow_status WHERE workflow_uuid = 'exec-first') "
+            "WHERE workflow_uuid = 'exec-second'"
+        )
+
+
+async def test_what_waits_in_a_queue_of_another_server_is_run(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has another limit, and is gone: the queue is found a moment later."""
+    monkeypatch.setattr("skillruntime.server.engine_executions._SWEEP", 0.05)
+    ran: list[str] = []
+
+    async with opened(counting(ran), url) as executions:
+        await anyio.to_thread.run_sync(partial(enqueue_elsewhere, url, executions.now()))
+        last = await ended(executions, "exec-a")
+
+    assert last.status is ExecutionStatus.COMPLETED
+    assert ran == ["exec-a"]
+
+
+def enqueue_elsewhere(url: str, now: float) -> None:
+    """Accept an execution as a server with a limit for its skill does."""
+    from skillruntime.server.engine_tables import RUN
+    from skillruntime.server.postgres_connections import create_engine
+
+    engine = create_engine(url, "another", size=1, prompt=False)
+    client = engine_instance.new_client(engine)
+    options = engine_instance.Queues(Terms(per_skill={"skill": 1}), 1).options(ticket("a"))
+    client.register_queue(options["queue_name"], global_concurrency=1)
+    client.enqueue({"workflow_name": RUN, "workflow_id": "exec-a", **options}, ticket("a").to_dict(), now)
+    engine.dispose()
