@@ -33,7 +33,8 @@ class SkillToolset(BaseToolset):
     """The skills of *runtime* for an agent: their tools, and the instructions that list them.
 
     Each session of the kit is a conversation of its own. What a tool answers is the envelope. *style* is that of
-    `SkillTools`; *options* are those of ``BaseToolset`` (``tool_filter``, ``tool_name_prefix``).
+    `SkillTools`; *options* are those of ``BaseToolset`` (``tool_filter``, ``tool_name_prefix``). *images* says that the
+    model takes images in the answers of tools, as Gemini does since 3.
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class SkillToolset(BaseToolset):
         *,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
+        images: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(**options)
+        self.takes_images = images
         self._runtime = runtime
         self._style = style
         self._catalog_tokens = catalog_tokens
@@ -126,7 +129,11 @@ class _SkillTool(BaseTool):
             call_id=call_id,
             message=getattr(event, "id", None),
         )
-        return to_object(response)
+        answer = to_object(response)
+        if self._toolset.takes_images and (images := skills.session.images(response)):
+            # The kit takes parts out of the answer, and puts them beside it.
+            answer["images"] = [types.Part.from_bytes(data=each.data, mime_type=each.media_type) for each in images]
+        return answer
 
 
 def _agent_run(context: Any) -> str:

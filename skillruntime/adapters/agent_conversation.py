@@ -16,13 +16,13 @@ from skillruntime.adapters.conversation_tools import (
     definable,
     fits,
     skills_prompt,
-    to_text,
 )
 from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, put_right
 from skillruntime.adapters.langchain import SkillTool
-from skillruntime.adapters.tool_call import is_control_flow
+from skillruntime.adapters.tool_call import Content, is_control_flow, to_blocks
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
+from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
@@ -60,6 +60,7 @@ class Conversation:
 
     def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
         self.session = session
+        self.takes_images = False
         self._needs_search = False
         self._runtime = runtime
         self._prompting = prompting
@@ -162,6 +163,9 @@ class Conversation:
                 known = self._skill_by_tool.items()
                 self._skill_by_tool = {tool: found for tool, found in known if found[0] != name}
 
+    def _content(self, response: SkillResponse) -> Content:
+        return to_blocks(response, self.session if self.takes_images else None)
+
     def _made(self, name: str) -> list[SkillTool]:
         callables: Iterable[str] = ()
         with suppress(SkillRuntimeError):
@@ -169,7 +173,7 @@ class Conversation:
         defined = definable(self._runtime, callables)
         offered = []
         for callable_name in callables:
-            tool = SkillTool(self._runtime, callable_name, session=self.session)
+            tool = SkillTool(self._runtime, callable_name, session=self.session, to_content=self._content)
             self._skill_by_tool[tool.name] = (name, tool)
             if callable_name not in defined:
                 self._is_any_left_out = True
@@ -193,7 +197,7 @@ class Conversation:
             own = conversation_runtime(
                 self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, let_through=is_control_flow
             )
-            self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}
+            self._own = {name: SkillTool(own, name, to_content=self._content) for name in OWN_TOOLS}
             self._typed.clear()
             self._is_any_left_out = False
             self._skill_by_tool.clear()

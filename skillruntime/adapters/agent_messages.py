@@ -133,6 +133,22 @@ def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[
     return changed, shown
 
 
+def takes_images(model: Any) -> bool:
+    """Whether *model* takes images in tool messages, as its LangChain profile says."""
+    profile = getattr(model, "profile", None) or {}
+    return bool(profile.get("image_tool_message"))
+
+
+def without_images(messages: list[Any]) -> list[Any]:
+    """Return *messages* with the answers of skills as texts alone: an earlier model of the conversation took images."""
+    found = []
+    for message in messages:
+        is_skills = isinstance(message, ToolMessage) and isinstance(message.artifact, SkillResponse)
+        has_blocks = is_skills and not isinstance(message.content, str)
+        found.append(message.model_copy(update={"content": message.text}) if has_blocks else message)
+    return found
+
+
 def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
     """Return the answers to calls that a later message answers again; providers reject two answers to one call.
 

@@ -69,6 +69,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
     - A skill's ``allowed-tools`` change nothing: which tools need an approval the host says, as with LangChain's
       ``HumanInTheLoopMiddleware``.
+    - Images that a skill makes or has reach a model whose ``profile`` says that it takes them in tool messages.
     - *limits* and *model* are those of each conversation's `SkillSession`; see `session`. *workspace* is the directory
       of all conversations, or gives that of each by its key; by default the runtime's.
     """
@@ -233,6 +234,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         second = {id(message) for message in agent_messages.second_answers(request.messages)}
         once = [message for message in request.messages if id(message) not in second]
         messages, shown = agent_messages.with_each_once(once, texts)
+        conversation.takes_images = agent_messages.takes_images(request.model)
+        if not conversation.takes_images:
+            messages = agent_messages.without_images(messages)
         # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]

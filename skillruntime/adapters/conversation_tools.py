@@ -17,7 +17,9 @@ from typing import Any, Literal
 from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callable, meant_skill
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.catalog.closest_names import nearest_names
 from skillruntime.catalog.rendering import Rendered
+from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.visibility import escaped, visible_json, visible_line, visible_text
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
@@ -239,10 +241,17 @@ def conversation_runtime(
         return SkillResponse("success", text, metadata={"loaded": loaded})
 
     @own.implements("read_skill_resource", contract=READ_RESOURCE)
-    def read_skill_resource(arguments: dict[str, Any]) -> str:
-        if session.has_page(arguments["path"]):
-            return session.read_on(arguments["path"])
-        return session.read_resource(_skill_name(runtime, arguments["name"]), arguments["path"])
+    def read_skill_resource(arguments: dict[str, Any]) -> SkillResponse:
+        path = arguments["path"]
+        if session.has_page(path):
+            return SkillResponse("success", session.read_on(path))
+        name = _skill_name(runtime, arguments["name"])
+        text = session.read_resource(name, path)
+        # For `SkillSession.images`, which looks whether it is one.
+        is_image = media_type(path).startswith("image/")
+        return SkillResponse(
+            "success", text, metadata={"resource": {"skill": name, "path": path}} if is_image else None
+        )
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
@@ -250,7 +259,11 @@ def conversation_runtime(
         query, limit = arguments["query"], arguments.get("limit", 10)
         found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in runtime.catalog.search(query, limit)]
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
-        return "\n".join(found[:limit]) or "No skill matches these words; try other words, or continue without a skill."
+        if found:
+            return "\n".join(found[:limit])
+        guess = nearest_names(query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3)
+        nearest = f" The nearest names, which is a guess: {', '.join(guess)}." if guess else ""
+        return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit."
 
     @own.implements("call_skill", contract=CALL_SKILL)
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:

@@ -7,6 +7,7 @@ is never taken for another that is. What cannot be decided is refused, and only 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Any
 from skillruntime.adapters.tool_names import MeantName, meant_name, to_tool_name
 from skillruntime.catalog.closest_names import closest_names
 from skillruntime.contract.arguments import parse_arguments
+from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError, SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
 
@@ -37,8 +39,9 @@ def meant_tool(runtime: SkillRuntime, sent: str, offered: Mapping[str, str]) -> 
     if sent in offered or sent in OWN_TOOLS:
         return MeantName(sent)
     shown = set(offered.values())
-    tools = {to_tool_name(name): name for name in _callables_in(runtime, sent) if name not in shown} | dict(offered)
-    name = meant_name(sent, {*tools, *OWN_TOOLS}).name
+    known = _callables_in(runtime, sent)
+    tools = {to_tool_name(name): name for name in known if name not in shown} | dict(offered)
+    name = _meant(sent, tools | {own: own for own in OWN_TOOLS}, known)
     if name in OWN_TOOLS or (name is not None and not is_hidden(runtime, tools[name])):
         return MeantName(name)
     return MeantName(None, _nearest(sent, (tool for tool, own in tools.items() if not is_hidden(runtime, own))))
@@ -52,7 +55,7 @@ def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
             return MeantName(sent)
     known = _callables_in(runtime, sent)
     by_tool_name = {to_tool_name(name): name for name in known}
-    name = sent if sent in known else by_tool_name.get(sent) or meant_name(sent, known).name
+    name = sent if sent in known else by_tool_name.get(sent) or _meant(sent, {name: name for name in known}, known)
     if name is not None and not is_hidden(runtime, name):
         return MeantName(name)
     visible = {*known, *runtime.catalog, *runtime.function_skills()}
@@ -97,19 +100,37 @@ _NAMED: Mapping[str, Callable[[SkillRuntime, str], str | None]] = {
 }
 
 
-def _callables_in(runtime: SkillRuntime, sent: str) -> list[str]:
+def _callables_in(runtime: SkillRuntime, sent: str) -> dict[str, Contract]:
     """Return all callables of the skills whose name *sent* may contain.
 
     At ten thousand skills reading every contract takes minutes.
     """
     letters = _NO_LETTER.sub("", sent.lower())
-    skills = (*runtime.catalog, *runtime.function_skills())
-    found: list[str] = []
-    for skill in skills:
+    found: dict[str, Contract] = {}
+    for skill in (*runtime.catalog, *runtime.function_skills()):
         if _NO_LETTER.sub("", skill.lower()) in letters:
             with suppress(SkillRuntimeError):
-                found += runtime.open_skill(skill).contracts
+                found.update(runtime.open_skill(skill).contracts)
     return found
+
+
+def _meant(sent: str, names: Mapping[str, str], known: Mapping[str, Contract]) -> str | None:
+    """Return which of *names*, each of a callable, is meant: by itself, or by the script of the callable.
+
+    The script's directory and suffix may be missing: ``pdf/scripts/extract.py``, ``pdf/extract.py``.
+    """
+    meant = meant_name(sent, names)
+    if meant.name is not None or meant.is_ambiguous:
+        return meant.name
+    by_file: dict[str, str | None] = {}
+    for name, contract in known.items():
+        path = str(contract.run.get("script", ""))
+        files = [path, path.rpartition("/")[2]] if path else []
+        for file in [*files, *(posixpath.splitext(each)[0] for each in files)]:
+            key = f"{name.partition('/')[0]}/{file}"
+            by_file[key] = name if by_file.get(key, name) == name else None  # None: several have this file
+    found = by_file.get(meant_name(sent, by_file).name or "")
+    return next((name for name, own in names.items() if found and own in (found, to_tool_name(found))), None)
 
 
 _NO_LETTER = re.compile(r"[^a-z0-9]++")

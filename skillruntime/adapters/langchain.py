@@ -11,7 +11,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import Any, Literal
 
@@ -39,12 +39,14 @@ from skillruntime.adapters.known_names import meant_tool, put_right
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import (
     PROOF,
+    Content,
     Place,
     ainvoke,
     asking_for,
     invoke,
     is_control_flow,
     place_of,
+    to_blocks,
     to_tool_result,
 )
 from skillruntime.adapters.tool_names import to_tool_name
@@ -69,7 +71,7 @@ class SkillTool(BaseTool):
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    _called: tuple[SkillRuntime, str, SkillSession | None, Callable[[SkillResponse], str]] = PrivateAttr()
+    _called: tuple[SkillRuntime, str, SkillSession | None, Callable[[SkillResponse], Content]] = PrivateAttr()
 
     def __init__(
         self,
@@ -77,12 +79,12 @@ class SkillTool(BaseTool):
         skill: str,
         *,
         session: SkillSession | None = None,
-        to_content: Callable[[SkillResponse], str] | None = None,
+        to_content: Callable[[SkillResponse], Content] | None = None,
         **fields: Any,
     ) -> None:
         """Make the tool for the callable *skill* (``"pdf-processing/extract"``); *fields* are those of ``BaseTool``.
 
-        *to_content* turns an answer into the text that the model reads; by default the envelope as compact JSON, or
+        *to_content* turns an answer into what the model reads; by default the envelope as compact JSON, or
         plain text for a page of a text that a token limit cut.
 
         Raises:
@@ -183,13 +185,15 @@ class SkillToolkit(BaseToolkit):
 
     The catalog is rendered within *catalog_tokens*. If all of it fits, ``load_skill`` lists the names it takes, up to a
     hundred; if not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` returns the rest of
-    a text that a limit cut.
+    a text that a limit cut. *images* says that the model takes images in tool messages, as its ``profile`` does under
+    ``image_tool_message``: then they are content blocks.
     """
 
     _runtime: SkillRuntime = PrivateAttr()
     _session: SkillSession = PrivateAttr()
     _asked_style: ToolStyle | None = PrivateAttr()
     _catalog_tokens: int | None = PrivateAttr()
+    _takes_images: bool = PrivateAttr()
     _style: tuple[int, ToolStyle] | None = PrivateAttr(default=None)
     _tools: tuple[int, dict[str, BaseTool]] | None = PrivateAttr(default=None)
 
@@ -200,6 +204,7 @@ class SkillToolkit(BaseToolkit):
         session: SkillSession | None = None,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
+        images: bool = False,
     ) -> None:
         super().__init__()
         require_free_names(runtime)
@@ -209,6 +214,12 @@ class SkillToolkit(BaseToolkit):
         self._session = session or runtime.session()
         self._asked_style = style
         self._catalog_tokens = catalog_tokens
+        self._takes_images = images
+
+    def __repr__(self) -> str:
+        return f"<SkillToolkit style={self._asked_style!r} of {self._runtime!r}>"
+
+    __str__ = __repr__
 
     @property
     def session(self) -> SkillSession:
@@ -226,6 +237,17 @@ class SkillToolkit(BaseToolkit):
         """Return the text for an agent's system message: the catalog within its budget, and how to use it."""
         rendered = self._session.render_catalog(self._catalog_tokens)
         return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
+
+    def put_names_right(self, message: AIMessage, others: Iterable[str] = ()) -> AIMessage:
+        """Return *message* with the names in its calls put right, for a graph with a ``ToolNode`` of your own.
+
+        Apply it to what the model writes, ``model.bind_tools(tools) | toolkit.put_names_right``, so that an approval
+        before the node sees the right name; `answer` does it by itself. *others* are the names of your further tools.
+        """
+        calls = [call.copy() for call in message.tool_calls]
+        for call in calls:
+            call["name"], call["args"] = self._put_right(call["name"], call["args"], others)
+        return message.model_copy(update={"tool_calls": calls})
 
     def answer(
         self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
@@ -272,29 +294,30 @@ class SkillToolkit(BaseToolkit):
         own, own_names, defined = tools_of_conversation(
             runtime, self._session, self._style_now(), rendered, is_control_flow
         )
-        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in own_names]
-        typed = [SkillTool(runtime, name, session=self._session) for name in defined]
+        content = functools.partial(to_blocks, session=self._session if self._takes_images else None)
+        tools: list[BaseTool] = [SkillTool(own, name, to_content=content) for name in own_names]
+        typed = [SkillTool(runtime, name, session=self._session, to_content=content) for name in defined]
         schemas = [(tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed]
         # Not offered at all where it does not fit the session's limits: a schema that is cut is not a schema.
         admitted = [self._session.admit_schema(*schema) is None for schema in schemas]
         return [*tools, *compress(typed, admitted)]
 
+    def _put_right(self, name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
+        return put_right(self._runtime, name, arguments, {each: each for each in (*others, *self._tools_by_name())})
+
     def _pending(self, message: AIMessage, number: int | None) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
         """Return *message* and the answers to what is not called, and the calls to make, each with its tool."""
-        has_calls = bool(message.tool_calls or message.invalid_tool_calls)
-        tools = self._tools_by_name() if has_calls else {}
-        offered = {name: name for name in tools}
-        settled = with_calls_settled(
-            message, put_right=lambda name, arguments: put_right(self._runtime, name, arguments, offered)
-        )
+        settled = with_calls_settled(message, put_right=self._put_right)
         answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
         place = Place(self._session.key, message.id if number is None else str(number))
+        calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
+        tools = self._tools_by_name() if calls else {}  # a message without calls needs none
         pending = []
-        for call in settled[0].tool_calls if isinstance(settled[0], AIMessage) else []:
+        for call in calls:
             if call["id"] in answered:
                 continue
             if (tool := tools.get(call["name"])) is None:
-                nearest = meant_tool(self._runtime, call["name"], offered).nearest
+                nearest = meant_tool(self._runtime, call["name"], dict(zip(tools, tools, strict=True))).nearest
                 settled.append(refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest)))
             else:
                 pending.append((tool, {**call, "args": {**call["args"], PROOF: place}}))

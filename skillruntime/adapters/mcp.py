@@ -30,11 +30,11 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.adapters.mcp_client import import_tools
+    from skillruntime.adapters.mcp_client import import_skills, import_tools
     from skillruntime.adapters.mcp_handlers import Served
     from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["import_tools", "serve_http", "serve_stdio", "to_server"]
+__all__ = ["import_skills", "import_tools", "serve_http", "serve_stdio", "to_server"]
 
 TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
 _CATALOG_TOKENS = 4_000  # of the instructions at initialize, as in an agent's system message
@@ -173,7 +173,7 @@ def _instructions(source: SkillRuntime | SkillCatalog) -> str | None:
 
 def __getattr__(name: str) -> Any:
     """Import the client's side when it is used: a server answers ``initialize`` without it."""
-    if name != "import_tools":
+    if name not in ("import_skills", "import_tools"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from skillruntime.adapters import mcp_client
 

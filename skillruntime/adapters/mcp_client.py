@@ -1,8 +1,11 @@
-"""Use an MCP server: its tools as callables under contract."""
+"""Use an MCP server: its tools as callables under contract, and its skills as a source of skills."""
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from skillruntime.extras import missing_extra
@@ -13,6 +16,8 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
+from skillruntime.adapters.mcp_handlers import MAX_BYTES, MAX_FILES, ListSkillsResult, split_uri
+from skillruntime.catalog.sources import SkillSource
 from skillruntime.catalog.visible_contract import visible_document
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import ToolExecutionError
@@ -38,6 +43,55 @@ async def import_tools(runtime: SkillRuntime, client: Client, *, server: str) ->
         cursor = page.next_cursor
         if cursor is None:
             return names
+
+
+async def import_skills(client: Client) -> SkillSource:
+    """Read the skills of an MCP server (its Skills extension, SEP-2640), for ``discover(await import_skills(client))``.
+
+    They are read whole, now, and in the limits that the extension has. A skill whose files do not have the digests that
+    the server states is left out, and so is one that is larger.
+    """
+    found = _Imported()
+    cursor: str | None = None
+    while True:
+        params = types.PaginatedRequestParams(cursor=cursor)
+        request = types.Request[Any, Any](method="skills/list", params=params)
+        page = await client.session.send_request(request, ListSkillsResult)
+        for entry in page.skills:
+            name, _ = split_uri(str(entry.get("uri"))) or ("", "")
+            if (files := await _files_of(client, name, entry.get("resources", ()))) is not None:
+                found.files[name] = files
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+class _Imported:
+    """The skills that a server had, by name, each with its files by path."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, bytes]] = {}
+
+    def skills(self) -> dict[str, dict[str, str]]:
+        return {name: dict.fromkeys(files, "") for name, files in self.files.items()}
+
+    def read(self, skill: str, path: str) -> bytes:
+        return self.files[skill][path]
+
+
+async def _files_of(client: Client, name: str, resources: Sequence[Mapping[str, Any]]) -> dict[str, bytes] | None:
+    """Return the files of the skill *name* by path; None if one is not what the server states."""
+    if len(resources) > MAX_FILES or sum(int(each["size"]) for each in resources) > MAX_BYTES:
+        return None
+    found = {}
+    for each in resources:
+        skill, path = split_uri(str(each["uri"])) or ("", "")
+        (content,) = (await client.read_resource(str(each["uri"]))).contents
+        data = content.text.encode() if isinstance(content, types.TextResourceContents) else b64decode(content.blob)
+        if skill != name or f"sha256:{sha256(data).hexdigest()}" != each["digest"]:
+            return None
+        found[path] = data
+    return found
 
 
 # The annotations of a contract for which MCP's tools have a hint.

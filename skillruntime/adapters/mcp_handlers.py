@@ -33,7 +33,7 @@ from skillruntime.catalog.visible_contract import hidden_in
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, SkillRuntimeError
-from skillruntime.runtime.activation import render_activation
+from skillruntime.runtime.activation import render_activation, with_arguments
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -46,6 +46,7 @@ class ListSkillsResult(types.CacheableResult):
     """The answer to ``skills/list``."""
 
     skills: list[dict[str, Any]]
+    next_cursor: str | None = Field(default=None, alias="nextCursor")
     result_type: str = Field(default="complete", alias="resultType")
 
 
@@ -107,7 +108,7 @@ class Served:
     ) -> types.CallToolResult:
         if (response.metadata or {}).get("skill") not in ("load_skill", "read_skill_resource"):
             response = self._pages.record_answer(name, arguments, response)
-        result = to_mcp_result(response)
+        result = to_mcp_result(response, images=session.images(response))
         # A file of a call that has no session goes with the call.
         for file in (response.metadata or {}).get("files", ()) if session in self._sessions.values() else ():
             link = {"type": "resource_link", "uri": f"{_FILES}{quote(file['path'])}", "name": file["path"]}
@@ -115,15 +116,21 @@ class Served:
         return types.CallToolResult.model_validate(result)
 
     async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        visible = self._visible().values()
-        prompts = [types.Prompt(name=each.name, description=visible_line(each.description)) for each in visible]
+        given = [types.PromptArgument(name="arguments", description="What to do it with", required=False)]
+        prompts = [
+            types.Prompt(name=each.name, description=visible_line(each.description), arguments=given)
+            for each in self._runtime.catalog.values()
+            if each.user_invocable
+        ]
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        metadata = self._visible().get(params.name)
-        if metadata is None:
+        # A person chooses a prompt: also of a skill that its author hides from models, and not of one for models alone.
+        metadata = self._runtime.catalog.get(params.name)
+        if metadata is None or not metadata.user_invocable:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
-        text = await anyio.to_thread.run_sync(self._rendered, params.name)
+        arguments = (params.arguments or {}).get("arguments", "")
+        text = await anyio.to_thread.run_sync(self._rendered, params.name, arguments)
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
 
@@ -206,8 +213,10 @@ class Served:
             return _OWN
         return _OWN[1:] if self._known else ()
 
-    def _rendered(self, name: str) -> str:
+    def _rendered(self, name: str, arguments: str | None = None) -> str:
         active = self._runtime.open_skill(name)
+        if arguments is not None:
+            active = with_arguments(active, arguments)
         shown = {name: tool for tool, name in self._tools().items()}
         return render_activation(active, lambda each: shown.get(each, each))
 

@@ -20,7 +20,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
-    from agents import FunctionTool, Model, MultiProvider, Tool
+    from agents import FunctionTool, Model, MultiProvider, Tool, ToolOutputImage, ToolOutputText
     from agents.tool_context import ToolContext
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
@@ -31,7 +31,8 @@ __all__ = ["SkillToolset", "enforce"]
 class SkillToolset:
     """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of an ``Agent``, and a ``session``.
 
-    The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool answers is the envelope.
+    The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool answers is the envelope, and
+    images beside it, which the SDK leaves out for chat completions.
     *style* is that of `SkillTools`. With *session*, whose key names the conversation, a call that is made again (a run
     is resumed, or its input is sent again) is the same execution of a remote skill.
     """
@@ -59,14 +60,17 @@ class SkillToolset:
         return _NamingModel(MultiProvider().get_model(model) if isinstance(model, str) else model, self._skills)
 
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
-        async def invoke(context: Any, arguments: str) -> str:
+        async def invoke(context: Any, arguments: str) -> Any:
             # Only a ToolContext has it; older versions of the SDK pass a RunContextWrapper.
             call_id = getattr(context, "tool_call_id", None)
             message = None
             # The tools of one agent may run in any number of conversations, and the SDK names none of them.
             if self._is_one_conversation:
                 message = f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
-            return to_text(await self._skills.call(definition["name"], arguments, call_id=call_id, message=message))
+            response = await self._skills.call(definition["name"], arguments, call_id=call_id, message=message)
+            images = [ToolOutputImage(image_url=image.url) for image in self.session.images(response)]
+            text = to_text(response)
+            return [ToolOutputText(text=text), *images] if images else text
 
         return FunctionTool(
             name=definition["name"],

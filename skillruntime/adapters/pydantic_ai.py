@@ -16,7 +16,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
-    from pydantic_ai import ModelRetry, RunContext, ToolReturn
+    from pydantic_ai import BinaryContent, ModelRetry, RunContext, ToolReturn
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelResponse, ToolCallPart, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
@@ -30,9 +30,9 @@ __all__ = ["SkillToolset", "enforce"]
 class SkillToolset(AbstractToolset[Any]):
     """The skills of *runtime* for an agent: their tools, and the instructions that list them.
 
-    Each run of the agent is a conversation of its own, unless *session* is given. What a tool answers is the envelope;
-    the part's ``metadata`` is the `SkillResponse`. *style* is that of `SkillTools`. ``names`` is a capability for the
-    agent that puts tools' names right in what the model wrote, before approvals see it.
+    Each run of the agent is a conversation of its own, unless *session* is given. What a tool answers is the envelope,
+    and images beside it; the part's ``metadata`` is the `SkillResponse`. *style* is that of `SkillTools`. ``names`` is
+    a capability for the agent that puts tools' names right in what the model wrote, before approvals see it.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SkillToolset(AbstractToolset[Any]):
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> ToolReturn[str]:
+    ) -> ToolReturn[Any]:
         """Call a tool; a malformed call is repaired or answered, and never raises."""
         last = next((each for each in reversed(ctx.messages) if isinstance(each, ModelResponse)), None)
         reason = None if last is None or last.finish_reason is None else str(last.finish_reason)
@@ -98,7 +98,9 @@ class SkillToolset(AbstractToolset[Any]):
             conversation=None if self._session is not None else ctx.conversation_id,
             message=_message_name(ctx),
         )
-        return ToolReturn(to_text(response), metadata=response)
+        text, images = to_text(response), self._skills.session.images(response)
+        shown = [BinaryContent(image.data, media_type=image.media_type) for image in images]
+        return ToolReturn([text, *shown] if shown else text, metadata=response)
 
 
 def _message_name(ctx: RunContext[Any]) -> str:

@@ -13,8 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 
+from skillruntime.adapters.conversation_tools import to_text
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.session import SkillSession
 
 PROOF = "skillruntime_proof"
 """The argument by which a tool knows its host: a model sends JSON, never a `Place` or LangGraph's ``ToolRuntime``."""
@@ -101,8 +103,24 @@ async def ainvoke(self: BaseTool, input: Any, config: RunnableConfig | None = No
     return await self.arun(**read_tool_call(input, config), **kwargs)
 
 
+Content = str | list[str | dict[str, Any]]
+"""What a ``ToolMessage`` says: a text, or blocks of content."""
+
+
+def to_blocks(response: SkillResponse, session: SkillSession | None) -> Content:
+    """Return an answer as a model reads it: text, and with *session* the images that go with it as content blocks."""
+    text = to_text(response)
+    images = [] if session is None else session.images(response)
+    if not images:
+        return text
+    return [
+        {"type": "text", "text": text},
+        *({"type": "image", "base64": image.base64, "mime_type": image.media_type} for image in images),
+    ]
+
+
 def to_tool_result(
-    response: SkillResponse, to_content: Callable[[SkillResponse], str], name: str, tool_call_id: str | None
+    response: SkillResponse, to_content: Callable[[SkillResponse], Content], name: str, tool_call_id: str | None
 ) -> tuple[Any, SkillResponse]:
     """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.conversation_tools import (
@@ -18,6 +18,7 @@ from skillruntime.adapters.conversation_tools import (
     unknown_tool,
 )
 from skillruntime.adapters.known_names import meant_tool, put_right
+from skillruntime.adapters.strict_schema import to_strict
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
@@ -25,6 +26,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.references import referenced
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.images import Image
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -50,20 +52,31 @@ _HINTS = {
 }
 
 
-def to_openai(contract: Contract, *, name: str | None = None, api: OpenAIInterface = "chat") -> dict[str, Any]:
+def to_openai(
+    contract: Contract,
+    *,
+    name: str | None = None,
+    api: OpenAIInterface = "chat",
+    strict: Literal["auto"] | None = None,
+) -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
 
-    *name* replaces the contract's own name; likewise in the functions below.
+    *name* replaces the contract's own name; likewise in the functions below. With ``strict="auto"`` the tool is strict,
+    so that the provider lets the model write nothing else, where the rules of strict mode allow its schema: an optional
+    property becomes nullable, and the contract drops the null again.
 
     >>> to_openai(Contract.from_dict({"name": "now", "description": "The time."}), api="responses")
     {'type': 'function', 'name': 'now', 'description': 'The time.',
      'parameters': {'type': 'object', 'properties': {}}, 'strict': False}
     """
     function = {**_named(contract, name), "parameters": to_tool_schema(contract)}
-    if api == "responses":
+    closed = to_strict(function["parameters"]) if strict == "auto" else None
+    if closed is not None:
+        function |= {"parameters": closed, "strict": True}
+    elif api == "responses":
         # The responses API defaults to strict mode, which rejects optional properties; the contract checks calls here.
-        return {"type": "function", **function, "strict": False}
-    return {"type": "function", "function": function}
+        function["strict"] = False
+    return {"type": "function", **function} if api == "responses" else {"type": "function", "function": function}
 
 
 def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
@@ -89,34 +102,58 @@ def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     return document
 
 
-def to_openai_result(response: SkillResponse, call_id: str, *, api: OpenAIInterface = "chat") -> dict[str, Any]:
-    """Return the answer to a call in OpenAI's form."""
+def to_openai_result(
+    response: SkillResponse, call_id: str, *, api: OpenAIInterface = "chat", images: Sequence[Image] = ()
+) -> dict[str, Any]:
+    """Return the answer to a call in OpenAI's form.
+
+    *images* are what `SkillSession.images` returns, for a model that takes them; likewise in the functions below.
+    Chat completions take none in the answer of a tool.
+    """
     if api == "responses":
-        return {"type": "function_call_output", "call_id": call_id, "output": to_text(response)}
+        output: Any = to_text(response)
+        if images:
+            shown = [{"type": "input_image", "image_url": image.url} for image in images]
+            output = [{"type": "input_text", "text": output}, *shown]
+        return {"type": "function_call_output", "call_id": call_id, "output": output}
     return {"role": "tool", "tool_call_id": call_id, "content": to_text(response)}
 
 
-def to_anthropic_result(response: SkillResponse, tool_use_id: str) -> dict[str, Any]:
+def to_anthropic_result(response: SkillResponse, tool_use_id: str, *, images: Sequence[Image] = ()) -> dict[str, Any]:
     """Return the answer to a call as a block of the next user message."""
-    block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": to_text(response)}
+    content: Any = to_text(response)
+    if images:
+        sources = [{"type": "base64", "media_type": each.media_type, "data": each.base64} for each in images]
+        shown = [{"type": "image", "source": source} for source in sources]
+        content = [{"type": "text", "text": content}, *shown]
+    block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
     return block if response.ok else {**block, "is_error": True}
 
 
-def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None = None) -> dict[str, Any]:
-    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents."""
+def to_gemini_result(
+    response: SkillResponse, name: str, *, call_id: str | None = None, images: Sequence[Image] = ()
+) -> dict[str, Any]:
+    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents.
+
+    Models take *images* in an answer since Gemini 3.
+    """
     # Through JSON, because the SDK takes plain values only, and a skill may return a model.
     envelope = to_object(response)
     result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
+    if images:
+        result["parts"] = [{"inline_data": {"mime_type": each.media_type, "data": each.data}} for each in images]
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
 
 
-def to_mcp_result(response: SkillResponse, *, structured: bool = True) -> dict[str, Any]:
+def to_mcp_result(response: SkillResponse, *, structured: bool = True, images: Sequence[Image] = ()) -> dict[str, Any]:
     """Return the answer to a call as MCP's ``tools/call`` gives it.
 
     The text is the envelope; ``structuredContent`` is the data alone, if it is an object, so that it fits the output
     schema.
     """
-    result: dict[str, Any] = {"content": [{"type": "text", "text": to_text(response)}], "isError": not response.ok}
+    content = [{"type": "text", "text": to_text(response)}]
+    content += [{"type": "image", "data": image.base64, "mimeType": image.media_type} for image in images]
+    result: dict[str, Any] = {"content": content, "isError": not response.ok}
     if response.ok and structured and isinstance(to_plain(response.data), dict):
         result["structuredContent"] = json.loads(response.to_json())["data"]
     return result
@@ -150,9 +187,11 @@ class SkillTools:
         self.contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
         self._offered = {**{name: name for name in own}, **self._skills}
 
-    def to_openai(self, *, api: OpenAIInterface = "chat") -> list[dict[str, Any]]:
+    def to_openai(
+        self, *, api: OpenAIInterface = "chat", strict: Literal["auto"] | None = None
+    ) -> list[dict[str, Any]]:
         """Return all definitions for OpenAI."""
-        return [to_openai(contract, name=name, api=api) for name, contract in self._named()]
+        return [to_openai(contract, name=name, api=api, strict=strict) for name, contract in self._named()]
 
     def to_anthropic(self) -> list[dict[str, Any]]:
         """Return all definitions for Anthropic."""

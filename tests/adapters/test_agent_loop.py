@@ -30,6 +30,7 @@ def run(tools: Any, *turns: AIMessage, is_async: bool = False, **options: Any) -
     return [message for message in result["messages"] if isinstance(message, ToolMessage)]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_skill_is_loaded_called_with_an_error_refused_and_called_again(
     counting: SkillCatalog, is_async: bool
@@ -67,6 +68,7 @@ def test_the_model_is_sent_the_catalog_the_schemas_and_the_envelopes(counting: S
     assert json.loads(model.received[1][-1].text)["errors"][0]["code"] == "MISSING_REQUIRED_PARAM"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 def test_parallel_calls_are_each_answered(counting: SkillCatalog, is_async: bool) -> None:
     """One good, one bad, one of a tool that does not exist: three answers, by their ids."""
@@ -128,6 +130,7 @@ def test_an_interrupt_passes_through_and_the_run_resumes(is_async: bool, is_enfo
     assert resumed["messages"][-1].content == "Done."
 
 
+@pytest.mark.processes
 def test_an_approval_may_be_an_interrupt(counting: SkillCatalog) -> None:
     """A person approves an untrusted script through LangGraph's own means."""
     from skillruntime.catalog.discovery import discover

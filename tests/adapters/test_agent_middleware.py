@@ -106,6 +106,7 @@ def count(turn: int, **arguments: Any) -> AIMessage:
 BOTH = pytest.mark.parametrize("is_async", [False, True])
 
 
+@pytest.mark.processes
 @BOTH
 def test_a_skill_is_listed_loaded_offered_and_called(counting: SkillCatalog, is_async: bool) -> None:
     """The catalog in the system message; the typed tool only after loading; its answer in the envelope."""
@@ -122,6 +123,7 @@ def test_a_skill_is_listed_loaded_offered_and_called(counting: SkillCatalog, is_
     assert json.loads(called.content)["data"] == {"letters": 3}
 
 
+@pytest.mark.processes
 def test_the_beginning_of_a_request_stays_as_it_was(counting: SkillCatalog) -> None:
     """Loading a skill changes neither the system message nor the tools before the new one: a prompt cache keeps."""
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"))
@@ -151,6 +153,7 @@ def test_instructions_appear_exactly_once_even_when_loaded_twice(counting: Skill
     assert [agent.times(turn, BODY) for turn in range(3)] == [0, 1, 1]
 
 
+@pytest.mark.processes
 @BOTH
 def test_summarising_never_loses_the_instructions(counting: SkillCatalog, is_async: bool) -> None:
     """After a summary removed the message with the instructions, the middleware repeats them once."""
@@ -167,6 +170,7 @@ def test_summarising_never_loses_the_instructions(counting: SkillCatalog, is_asy
     assert "counting" in agent.model.offered[-1]
 
 
+@pytest.mark.processes
 @BOTH
 def test_clearing_old_tool_results_never_loses_the_instructions(counting: SkillCatalog, is_async: bool) -> None:
     """After an edit emptied the message with the instructions, the middleware repeats them once."""
@@ -180,6 +184,7 @@ def test_clearing_old_tool_results_never_loses_the_instructions(counting: SkillC
     assert [agent.times(turn, BODY) for turn in range(1, 5)] == [1, 1, 1, 1]
 
 
+@pytest.mark.processes
 @BOTH
 def test_a_resumed_thread_knows_its_skills_and_sees_that_they_changed(counting: SkillCatalog, is_async: bool) -> None:
     """Another process, the same checkpoints: the request has the new text once and the old one never."""
@@ -211,6 +216,7 @@ def test_a_resumed_thread_whose_skill_is_gone_goes_on_without_it(counting: Skill
     assert "counting" not in agent.model.offered[0]
 
 
+@pytest.mark.processes
 def test_a_contract_that_changed_between_runs_is_offered_as_it_is_now(counting: SkillCatalog) -> None:
     """The schema in the request is that of the file, though SKILL.md is the same."""
     saver = InMemorySaver()
@@ -283,6 +289,7 @@ def test_what_escapes_from_any_other_tool_is_an_envelope_if_asked(counting: Skil
         Agent(SkillRuntime(counting), turn, tools=[fragile], is_async=is_async).run()
 
 
+@pytest.mark.processes
 @BOTH
 def test_json_that_the_model_broke_is_read_or_answered(counting: SkillCatalog, is_async: bool) -> None:
     """A trailing comma is repaired and the call is made; a truncated call is answered with the next step."""
@@ -331,6 +338,7 @@ def test_the_state_of_skills_is_not_part_of_the_answer(counting: SkillCatalog) -
     assert list(agent.graph.get_state(THREAD).values["loaded_skills"]) == ["counting"]
 
 
+@pytest.mark.processes
 def test_streaming_shows_each_step(counting: SkillCatalog) -> None:
     """Updates come as the agent goes, the skills' answers among them."""
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"))
@@ -362,6 +370,7 @@ def test_every_skill_name_loads_and_no_tool_is_called_like_the_middlewares_own(b
     assert len(set(agent.model.offered[-1])) == len(agent.model.offered[-1])
 
 
+@pytest.mark.processes
 def test_the_toolkits_tools_beside_the_middleware_do_no_harm(counting: SkillCatalog) -> None:
     """Whoever gives both has each tool once; ``call_skill``, which typed tools replace, works and is not offered."""
     runtime = SkillRuntime(counting)
@@ -375,6 +384,7 @@ def test_the_toolkits_tools_beside_the_middleware_do_no_harm(counting: SkillCata
     assert sorted(agent.model.offered[0]) == ["load_skill", "read_skill_resource"]
 
 
+@pytest.mark.processes
 def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) -> None:
     """Each tier once, and all of it with each request; counted only now that somebody asks."""
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"), saver=InMemorySaver())
@@ -387,6 +397,7 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
     assert ledger["carried"] > ledger["total"]
 
 
+@pytest.mark.processes
 @BOTH
 def test_an_untrusted_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
     """``approve=`` asks a user through LangGraph's interrupt in the middleware; the run then resumes."""

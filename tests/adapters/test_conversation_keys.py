@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -20,10 +23,11 @@ from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.catalog.discovery import discover
-from skillruntime.remote.client import attach_remote_skills
+from skillruntime.remote.client import RemoteClient, RemoteRunner, attach_remote_skills, fetch_descriptor
 from skillruntime.remote.credentials import NoCredentials
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.runtime.runners import CallContext
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel
 from tests.server.serving import Served, serve_in_memory, serve_over_socket
@@ -93,25 +97,71 @@ async def ask(remote: Remote, *replies: AIMessage, config: Any = None, history: 
     return (await agent.ainvoke(given, config))["messages"]
 
 
-async def test_ten_thousand_conversations_make_their_own_calls() -> None:
-    """Two turns each, one id in all of them, and the texts of every tenth conversation the same."""
-    requests: dict[str, str] = {}
-    seen_before: list[str] = []
-    runtime = SkillRuntime()
+SERVER = """
+import itertools, math, sys
+from pathlib import Path
+import anyio
+from skillruntime import SkillRuntime, discover
+from skillruntime.server import Hosting, Limits, host_skills
 
-    @runtime.implements("echo", contract={"input": {"type": "object", "properties": {"text": {"type": "string"}}}})
-    async def echo(arguments: dict[str, Any], context: CallContext) -> None:
-        key = context.idempotency_key(arguments)
-        if key in requests:  # a server would replay the first one's result, or refuse another request
-            seen_before.append(key)
-        requests[key] = arguments["text"]
+directory = Path(sys.argv[1])
+runtime = SkillRuntime(discover(directory / "skills", trusted=True))
+numbers = itertools.count(1)
 
-    for number in range(10_000):
-        session = runtime.session(counts_tokens=False)
-        for turn in ("1", "2"):
-            await runtime.call("echo", {"text": f"text {number % 1000}"}, session=session, call_id=ID, message=turn)
+@runtime.implements("echo")
+async def echo(arguments):
+    return {"said": arguments["text"], "run": next(numbers)}
 
-    assert (len(requests), seen_before) == (20_000, [])
+hosting = Hosting(port=0, data=directory / "data", capacity=64, limits=Limits(math.inf, math.inf))
+anyio.run(lambda: host_skills(runtime, hosting, on_ready=lambda url, served, resumed: print(url, flush=True)))
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("conversations", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+async def test_thousands_of_conversations_get_their_own_results(tmp_path: Path, conversations: int) -> None:
+    """On a server of its own, with SQLite: one id in all of them, and the same ten texts.
+
+    Every tenth has a second turn with an equal call, and is then sent again by another runtime with the host's key.
+    """
+    pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
+    contract = {"version": "1.0.0", "input": {"type": "object", "properties": {"text": {"type": "string"}}}}
+    write_skill_files(tmp_path / "skills", "echo", "Says it again", {"contract.json": json.dumps(contract)})
+    arguments = [sys.executable, "-c", SERVER, str(tmp_path)]
+    found: dict[tuple[int, str], list[Any]] = {}
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            url = f"{server.stdout.readline().strip()}/skills/echo"
+            async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
+                client = RemoteClient(await fetch_descriptor(url, transport=transport), NoCredentials, transport)
+                runtimes = [SkillRuntime(), SkillRuntime()]
+                for runtime in runtimes:
+                    runtime.implements("echo", contract=client.descriptor.to_contract("echo"))(RemoteRunner(client))
+                numbers = iter(range(conversations))
+                for _ in range(32):
+                    tasks.start_soon(converse, runtimes, numbers, found)
+        finally:
+            server.terminate()
+
+    assert len(found) == conversations * 11 // 10
+    assert [key for key, answers in found.items() if {answer.status for answer in answers} != {"success"}] == []
+    assert [key for key, answers in found.items() if answers[0].data["said"] != f"text {key[0] % 10}"] == []
+    # Each call ran, and none twice: the server counted as many runs as there were calls.
+    runs = {key: {answer.data["run"] for answer in answers} for key, answers in found.items()}
+    assert sorted(run for each in runs.values() for run in each) == list(range(1, len(found) + 1))
+
+
+async def converse(runtimes: list[SkillRuntime], numbers: Iterator[int], found: dict[tuple[int, str], Any]) -> None:
+    """Have the next conversations, and put the answers into *found* by conversation and turn."""
+    for number in numbers:
+        for runtime, turns in zip(runtimes, (("1", "2"), ("1", "2")) if number % 10 == 0 else ("1",), strict=False):
+            key = f"thread {number}" if number % 2 == 0 else None
+            session = runtime.session(key=key, counts_tokens=False)
+            for turn in turns:
+                given = {"text": f"text {number % 10}"}
+                response = await runtime.call("echo", given, session=session, call_id=ID, message=turn)
+                found.setdefault((number, turn), []).append(response)
 
 
 async def call_in_middleware(remote: Remote, number: int, texts: list[str]) -> list[str]:

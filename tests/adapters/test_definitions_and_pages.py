@@ -176,7 +176,7 @@ def test_role_marks_are_escaped_for_the_model_and_nowhere_else() -> None:
     assert MARK not in json.dumps(tool.args_schema)
 
 
-def test_the_third_refusal_of_a_call_shows_the_schema() -> None:
+def test_the_third_refusal_of_a_call_shows_what_it_takes() -> None:
     """The second says that it is a repetition, the third what the place asks for."""
     runtime = SkillRuntime()
     schema = {"type": "object", "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 30}}}
@@ -186,5 +186,4 @@ def test_the_third_refusal_of_a_call_shows_the_schema() -> None:
     actions = [str(tools.call_sync("plan", {"days": 99}).errors[0].suggested_action) for _ in range(3)]
 
     assert len(set(actions)) == 3
-    wanted = '{"type":"integer","minimum":1,"maximum":30}'
-    assert actions[2] == f"Do not send these arguments again. /days must fit this schema: {wanted}"
+    assert actions[2] == "Do not send these arguments again. /days takes an integer from 1 to 30"

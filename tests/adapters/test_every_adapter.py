@@ -39,6 +39,8 @@ mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
 
 from skillruntime.adapters import mcp as mcp_adapter  # noqa: E402
 
+pytestmark = pytest.mark.processes
+
 CONTRACT = {
     "description": "Count letters",
     "input": {
@@ -269,7 +271,7 @@ async def call_in_pydantic_ai(runtime: SkillRuntime, name: str, arguments: Argum
     parts = [part for message in result.all_messages() for part in message.parts]
     (returned,) = [part for part in parts if isinstance(part, ToolReturnPart)]
     assert returned.metadata.ok
-    return json.loads(returned.content)["data"]
+    return json.loads(returned.content if isinstance(returned.content, str) else returned.content[0])["data"]
 
 
 async def call_in_openai_agents(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:
@@ -280,7 +282,8 @@ async def call_in_openai_agents(runtime: SkillRuntime, name: str, arguments: Arg
     skills = SkillToolset(runtime)
     assert "You have skills." in skills.instructions
     (tool,) = [tool for tool in skills.tools if tool.name == to_tool_name(name)]
-    return json.loads(await tool.on_invoke_tool(None, broken(arguments)))["data"]
+    answer = await tool.on_invoke_tool(None, broken(arguments))
+    return json.loads(answer if isinstance(answer, str) else answer[0].text)["data"]
 
 
 async def call_in_adk(runtime: SkillRuntime, name: str, arguments: Arguments = TEXT) -> Any:

@@ -1,4 +1,4 @@
-"""What a newcomer combines first with skills, as README and docs/agents.md show each part."""
+"""What a newcomer combines first with skills, as README and docs/langchain.md show each part."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ def answers(result: Any) -> list[Any]:
     return [json.loads(each.text)["data"] for each in messages if each.name == "call_skill"]
 
 
+@pytest.mark.processes
 def test_a_run_in_an_event_loop() -> None:
     """``ainvoke`` answers as ``invoke`` does."""
     agent = create_agent(model(), middleware=[SkillMiddleware(runtime())])
@@ -71,6 +72,7 @@ def test_a_run_in_an_event_loop() -> None:
     assert answers(anyio.run(agent.ainvoke, ASKED)) == [KILOMETRES]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("mode", ["updates", "values", "messages"])
 def test_streaming(mode: Any) -> None:
     """Each of LangGraph's modes gives every step."""
@@ -79,6 +81,7 @@ def test_streaming(mode: Any) -> None:
     assert len(list(agent.stream(ASKED, stream_mode=mode))) >= 5
 
 
+@pytest.mark.processes
 def test_structured_output() -> None:
     """The schema of the answer is a tool next to those of the skills."""
     last = call_message(("Distance", {"km": 8.04}), turn=3)
@@ -90,6 +93,7 @@ def test_structured_output() -> None:
     assert answers(result) == [KILOMETRES]
 
 
+@pytest.mark.processes
 def test_loading_and_calling_in_one_message() -> None:
     """Parallel calls, one of them of an unknown tool: each is answered."""
     both = call_message(("load_skill", {"name": "unit-converter"}), CONVERT, ("nothing", {}))
@@ -105,6 +109,7 @@ def test_loading_and_calling_in_one_message() -> None:
     ]
 
 
+@pytest.mark.processes
 def test_a_persons_approval_before_a_skill_is_called() -> None:
     """LangChain's own middleware for it, before ours."""
     asking = HumanInTheLoopMiddleware(interrupt_on={"call_skill": True})
@@ -131,6 +136,7 @@ def test_an_interrupt_inside_a_skill(tools: Any, call: Any) -> None:
     assert json.loads(result["messages"][-2].text)["data"] == "paid"
 
 
+@pytest.mark.processes
 def test_a_subagent_with_skills_of_its_own() -> None:
     """Two agents with skills, one inside a tool of the other."""
     inner = create_agent(model(), middleware=[SkillMiddleware(runtime())])
@@ -174,6 +180,7 @@ def test_a_history_that_went_through_json() -> None:
     assert "unit-converter" in [each.name for each in again.tools]
 
 
+@pytest.mark.processes
 def test_a_graph_of_ones_own() -> None:
     """The tools of a toolkit in LangGraph's ``ToolNode``."""
     tools = SkillToolkit(runtime()).get_tools()
@@ -193,6 +200,7 @@ def test_a_graph_of_ones_own() -> None:
     assert json.loads(refused.text)["errors"][0]["suggested_action"] == 'Add "amount": a number'
 
 
+@pytest.mark.processes
 def test_a_state_of_ones_own_and_the_session_of_a_thread() -> None:
     """The thread's state leads to the conversation's session; an answer does not, and the error says what does."""
 

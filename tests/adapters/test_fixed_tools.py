@@ -75,6 +75,7 @@ def broken(name: str, text: str, call_id: str | None) -> Any:
     return {"name": name, "args": text, "id": call_id, "error": None, "type": "invalid_tool_call"}
 
 
+@pytest.mark.processes
 def test_tools_and_system_message_never_change(counting: SkillCatalog) -> None:
     """So a provider's prompt cache keeps the whole prefix of every request."""
     arguments = {"name": "counting", "arguments": {"text": "abc"}}
@@ -115,6 +116,7 @@ def test_a_function_is_offered_from_the_start_where_tools_are_typed() -> None:
     assert json.loads(answers(messages)[0].text)["data"] == 3
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["counting", "Counting", "functions.counting"])
 def test_a_call_by_the_skills_own_name_is_understood(counting: SkillCatalog, name: str) -> None:
     """Behind a fixed list models sometimes call the skill itself, and not always in its spelling."""
@@ -124,6 +126,7 @@ def test_a_call_by_the_skills_own_name_is_understood(counting: SkillCatalog, nam
     assert json.loads(answer.text)["data"] == {"letters": 3}
 
 
+@pytest.mark.processes
 @MODES
 def test_loading_and_calling_in_one_message_works(counting: SkillCatalog, mode: Mode) -> None:
     """The two calls run in parallel."""
@@ -140,6 +143,7 @@ def test_loading_and_calling_in_one_message_works(counting: SkillCatalog, mode: 
     assert json.loads(called.text)["data"] == {"letters": 3}
 
 
+@pytest.mark.processes
 @MODES
 def test_a_service_without_a_checkpointer_keeps_loaded_skills(counting: SkillCatalog, mode: Mode) -> None:
     """It gets the history back from its caller, as JSON without artifacts: the messages say what is loaded."""

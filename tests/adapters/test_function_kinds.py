@@ -231,7 +231,7 @@ def test_a_function_named_as_one_of_our_own_tools_is_refused() -> None:
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        (bytes([200]), "bytes that are not text; return base64 text"),
+        (bytes([200]), "utf-8"),
         (iter([1]), "returned a list_iterator; return a list"),
     ],
 )

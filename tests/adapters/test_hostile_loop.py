@@ -84,7 +84,7 @@ def add_calls(turn: AIMessage, name: str, calls: list[Any], ids: list[str | None
 
 NAMES = [
     "daily-news-digest",
-    "data-analysis/chart",
+    "data-analysis/query",
     "data-analysis/summary",
     "pdf-processing/extract",
     "pdf-processing/fill-form",

@@ -51,7 +51,7 @@ async def over_stdio(catalog: SkillCatalog, steps: Steps) -> Any:
 
 async def over_command(catalog: SkillCatalog, steps: Steps) -> Any:
     """Start the server as a user does: ``skillruntime serve --mcp``."""
-    arguments = ["-m", "skillruntime.cli", "serve", "--mcp", "--trust", "--skills", catalog.roots[0].path]
+    arguments = ["-m", "skillruntime", "serve", "--mcp", "--trust", "--skills", catalog.roots[0].path]
     async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
         return await steps(client)
 
@@ -75,11 +75,11 @@ async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     arguments = ["serve", "--mcp", "--http", "--port", str(port), "--trust", "--skills", catalog.roots[0].path]
-    with subprocess.Popen([sys.executable, "-m", "skillruntime.cli", *arguments], stderr=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-m", "skillruntime", *arguments], stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr
             process.stderr.readline()
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 while True:
                     try:
                         await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
@@ -110,6 +110,7 @@ WAYS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.processes
 @WAYS
 def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: Any) -> None:
     """Listed with its schema, called with a repair, refused with the envelope: over every transport."""
@@ -132,6 +133,7 @@ def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: An
     assert json.loads(bad.content[0].text)["errors"][0]["suggested_action"]
 
 
+@pytest.mark.processes
 @TODAY
 def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, way: Any) -> None:
     """Declared, listed, got, and read: each file has the digest and the size that its entry says."""
@@ -187,6 +189,7 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
     assert resource.content[0].text == framed
 
 
+@pytest.mark.processes
 def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> None:
     """Nothing that checks or runs calls is imported for it."""
     script = (
@@ -198,7 +201,7 @@ def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> N
         "assert not [name for name in sys.modules if name.startswith(('skillruntime.runtime.', 'jsonschema'))]\n"
     )
 
-    subprocess.run([sys.executable, "-c", script, counting.roots[0].path], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", script, counting.roots[0].path], check=True, timeout=300)
 
 
 def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,6 +235,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(counting: SkillCatalog, t
     assert anyio.run(in_memory, counting, steps) == [-32602] * 5
 
 
+@pytest.mark.processes
 def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog) -> None:
     """The client itself checks structured content against them."""
 
@@ -271,6 +275,52 @@ def test_long_lists_come_whole(tmp_path: Path) -> None:
     assert len({entry["uri"] for entry in entries}) == 230
 
 
+def test_a_person_starts_a_skill_by_a_prompt(counting: SkillCatalog) -> None:
+    """With arguments; also one that its author hides from models, and none that is for models alone."""
+    path = Path(counting["counting"].path)
+    head = path.read_text().partition("---\nCall")[0]
+    path.write_text(f"{head}disable-model-invocation: true\n---\nCount $0 in $ARGUMENTS, $7.\n")
+    other = path.parent.parent / "other" / "SKILL.md"
+    other.parent.mkdir()
+    other.write_text("---\nname: other\ndescription: Other\nuser-invocable: false\n---\nBody\n")
+
+    async def steps(client: Client) -> Any:
+        (prompt,) = (await client.list_prompts()).prompts
+        with pytest.raises(MCPError, match="Unknown prompt"):
+            await client.get_prompt("other")
+        return prompt, await client.get_prompt(prompt.name, {"arguments": "a 'b c'"})
+
+    prompt, result = anyio.run(in_memory, counting.refresh(), steps)
+
+    assert [(each.name, each.required) for each in prompt.arguments] == [("arguments", False)]
+    assert "Count a in a 'b c', $7." in result.messages[0].content.text
+
+
+def test_an_mcp_servers_skills_are_a_source(counting: SkillCatalog) -> None:
+    """With their files, untrusted here although the server trusts them, and only with the digests that it states."""
+
+    async def steps(client: Client) -> Any:
+        whole = discover(await adapter.import_skills(client))
+        read = client.read_resource
+
+        async def changed(uri: str) -> Any:
+            result = await read(uri)
+            result.contents[0].text += " "  # type: ignore[union-attr]
+            return result
+
+        client.read_resource = changed  # type: ignore[assignment]
+        return whole, discover(await adapter.import_skills(client))
+
+    whole, changed = anyio.run(in_memory, counting, steps)
+
+    skill = whole.activate("counting")
+    assert skill.body == counting.activate("counting").body
+    assert list(skill.contracts) == ["counting"]
+    assert not skill.trusted
+    assert list(changed) == []
+
+
+@pytest.mark.processes
 def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> None:
     """Malformed arguments are repaired or refused before they are sent; the server's refusal is an envelope."""
 

@@ -46,6 +46,7 @@ def joined(runtime: SkillRuntime, steps: Callable[[Client], Awaitable[Any]]) -> 
     return anyio.run(run)
 
 
+@pytest.mark.processes
 def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Path, tmp_path: Path) -> None:
     """A malformed argument is repaired, a wrong choice is refused before anything runs."""
 

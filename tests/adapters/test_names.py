@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
@@ -24,6 +27,7 @@ from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from tests.adapters.conftest import SKILLS
 from tests.skill_files import write_skill_files
 
 NAMES = [
@@ -31,14 +35,41 @@ NAMES = [
     "k-multi/one",
     "k-multi/two",
     "data-analysis/summary",
-    "data-analysis/chart",
+    "data-analysis/query",
     "pdf/extract-form-field-info",
     "pdf/merge",
     "unit_converter",
     "report-1",
     "report-11",
+    "daily-news-digest",
+    "pdf-processing/extract",
+    "pdf-processing/fill-form",
+    "pdf-processing/merge",
 ]
 HIDDEN = ["secret-notes", "pdf-tools/merge"]
+BUNDLED = ["code-review", "daily-news-digest", "data-analysis", "pdf-processing"]
+BOTH = "scripts/both.py"
+FILES = {
+    "k-multi/one": BOTH,
+    "k-multi/two": BOTH,
+    "pdf/extract-form-field-info": "scripts/extract_form_field_info.py",
+    "daily-news-digest": "scripts/digest.py",
+    "data-analysis/summary": "scripts/summary.py",
+    "pdf-processing/extract": "scripts/extract.py",
+    "pdf-processing/fill-form": "scripts/fill_form.py",
+}
+UNCERTAIN = [
+    *("Secret-Notes", "PDF-Tools.Merge", "reportt-1", "report1.1", "extract-form-field-info", "digest.py"),
+    *(
+        "pdf",
+        "unit_converter/merge",
+        "k-multi/both.py",
+        "pdf/extract.py",
+        "daily-news-digest/summary.py",
+        "pdf-tools/scripts/merge.py",
+    ),
+]
+NOTED = {"type": "object", "additionalProperties": False, "properties": {"number": {"type": "integer"}}}
 AS_WRITTEN = [
     ("k-multi/one", "k-multi/one"),
     ("data-analysis_summary", "data-analysis/summary"),
@@ -50,26 +81,30 @@ AS_WRITTEN = [
 ]
 
 
+Calls = list[tuple[str, dict[str, Any]]]
+Ran = list[tuple[int, str]]
+
+
 @pytest.fixture(scope="module")
-def ran() -> list[str]:
-    """What was called since the test began."""
+def ran() -> Ran:
+    """What was called since the test began: the number of each call, and the callable that it reached."""
     return []
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory, ran: list[str]) -> SkillRuntime:
-    """Skills with one tool and with several, and two that are hidden from models."""
+def runtime(tmp_path_factory: pytest.TempPathFactory, ran: Ran) -> SkillRuntime:
+    """Skills with one tool and with several, the bundled ones, and two that are hidden from models."""
     root = tmp_path_factory.mktemp("names")
-    for name in sorted({name.partition("/")[0] for name in NAMES}):
+    for name in sorted({name.partition("/")[0] for name in NAMES} - set(BUNDLED)):
         write_skill_files(root, name, "Notes what is called", {})
     for name in HIDDEN:
         hide(root, name.partition("/")[0])
-    made = SkillRuntime(discover(root, trusted=True))
+    made = SkillRuntime(discover(root, SKILLS, trusted=True))
 
     def implement(name: str) -> None:
-        @made.implements(name, contract={"input": {"type": "object", "additionalProperties": False, "properties": {}}})
+        @made.implements(name, contract={"input": NOTED, "run": {"script": FILES[name]} if name in FILES else {}})
         def note(arguments: dict[str, Any]) -> str:
-            ran.append(name)
+            ran.append((arguments.get("number", 0), name))
             return name
 
     for name in (*NAMES, *HIDDEN):
@@ -88,63 +123,86 @@ def misspelt_names() -> list[tuple[str, str]]:
     chosen = random.Random(28)
     found = list(AS_WRITTEN)
     while len(found) < 200:
-        name = chosen.choice(NAMES)
-        words = [word for part in name.split("/") for word in part.replace("_", "-").split("-")]
+        name = chosen.choice([*NAMES, *FILES])
+        skill = name.partition("/")[0]
+        written = name
+        if FILES.get(name, BOTH) != BOTH and chosen.random() < 0.5:  # as the list of the skill's files has it
+            file = FILES[name] if chosen.random() < 0.5 else FILES[name].rpartition("/")[2]
+            written = f"{skill}/{file if chosen.random() < 0.5 else file.removesuffix('.py')}"
+        words = [word for word in re.split(r"[/_-]", written) if word]
         if chosen.random() < 0.3:
             words = [chosen.choice([str.title, str.upper])(word) for word in words]
-        separator = chosen.choice(["-", "_", ".", "/", "__", " "])
+        separator = chosen.choice(["-", "_", ".", "/", "__", " ", ":"])
         prefix = chosen.choice(["", "", "functions.", "functions:", "tools.", "default_api."])
         found.append((prefix + separator.join(words), name))
     return found
 
 
-def call_in_middleware(runtime: SkillRuntime, written: str, kind: str) -> AIMessage:
-    """Run an agent in which the model makes one call, and return the message as the state has it."""
+def call_in_middleware(runtime: SkillRuntime, calls: Calls, kind: str) -> None:
+    """Run an agent in which the model makes the calls."""
     skills = sorted({name.partition("/")[0] for name in NAMES})
-    loads = [call_message(("load_skill", {"name": name})) for name in (skills if kind == "typed" else ())]
-    call = call_message(("call_skill", {"name": written}) if kind == "fixed" else (written, {}))
-    model = ScriptedChatModel(replies=[*loads, call, AIMessage("Done.")])
+    loads = [call_message(*(("load_skill", {"name": name}) for name in skills))] if kind == "typed" else []
+    made = calls if kind == "typed" else [("call_skill", {"name": name, "arguments": given}) for name, given in calls]
+    model = ScriptedChatModel(replies=[*loads, call_message(*made, turn=2), AIMessage("Done.")])
     middleware = SkillMiddleware(runtime, tools="typed" if kind == "typed" else "fixed", max_active=20)
-    messages = create_agent(model, middleware=[middleware]).invoke({"messages": [HumanMessage("Please.")]})["messages"]
-    return [message for message in messages if isinstance(message, AIMessage)][-2]
+    create_agent(model, middleware=[middleware]).invoke({"messages": [HumanMessage("Please.")]})
 
 
-def call_in_fixed(runtime: SkillRuntime, written: str) -> None:
+def call_in_fixed(runtime: SkillRuntime, calls: Calls) -> None:
     """The skill is an argument of ``call_skill``."""
-    call_in_middleware(runtime, written, "fixed")
+    call_in_middleware(runtime, calls, "fixed")
 
 
-def call_in_typed(runtime: SkillRuntime, written: str) -> None:
+def call_in_typed(runtime: SkillRuntime, calls: Calls) -> None:
     """The skills are loaded, and their tools are offered."""
-    call_in_middleware(runtime, written, "typed")
+    call_in_middleware(runtime, calls, "typed")
 
 
-def call_in_toolkit(runtime: SkillRuntime, written: str) -> None:
+def call_in_toolkit(runtime: SkillRuntime, calls: Calls) -> None:
     """A loop of one's own."""
-    SkillToolkit(runtime).answer(call_message((written, {})))
+    SkillToolkit(runtime).answer(call_message(*calls))
 
 
-def call_in_tools(runtime: SkillRuntime, written: str) -> None:
+def call_in_tool_node(runtime: SkillRuntime, calls: Calls) -> None:
+    """A graph of one's own."""
+    toolkit = SkillToolkit(runtime)
+    graph = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode(toolkit.get_tools()))
+    graph.add_edge(START, "tools")
+    graph.compile().invoke({"messages": [toolkit.put_names_right(call_message(*calls))]})
+
+
+def call_in_tools(runtime: SkillRuntime, calls: Calls) -> None:
     """No framework."""
-    SkillTools(runtime).call_sync(written, {})
+    tools = SkillTools(runtime)
+    for written, arguments in calls:
+        tools.call_sync(written, arguments)
 
 
-def call_over_mcp(runtime: SkillRuntime, written: str) -> None:
+def call_by_name(runtime: SkillRuntime, calls: Calls) -> None:
+    """No framework, and one tool for all skills."""
+    tools = SkillTools(runtime, style="generic")
+    for written, arguments in calls:
+        tools.call_sync("call_skill", {"name": written, "arguments": arguments})
+
+
+def call_over_mcp(runtime: SkillRuntime, calls: Calls) -> None:
     """A client of the MCP server."""
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     from skillruntime.adapters.mcp import to_server
 
     async def call() -> None:
         async with mcp.Client(to_server(runtime)) as client:
-            try:
-                await client.call_tool(written, {})
-            except mcp.MCPError as error:
-                assert "Unknown tool" in str(error)
+            for written, arguments in calls:
+                try:
+                    await client.call_tool(written, arguments)
+                except mcp.MCPError as error:
+                    assert "Unknown tool" in str(error)
 
     anyio.run(call)
 
 
-def call_in_pydantic_ai(runtime: SkillRuntime, written: str) -> None:
+def call_in_pydantic_ai(runtime: SkillRuntime, calls: Calls) -> None:
     """An agent of pydantic-ai."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
@@ -154,38 +212,41 @@ def call_in_pydantic_ai(runtime: SkillRuntime, written: str) -> None:
     from skillruntime.adapters.pydantic_ai import SkillToolset
 
     def reply(messages: list[Any], info: Any) -> ModelResponse:
-        return ModelResponse([ToolCallPart(written, {}) if len(messages) == 1 else TextPart("Done.")])
+        made = [ToolCallPart(written, arguments) for written, arguments in calls]
+        return ModelResponse(made if len(messages) == 1 else [TextPart("Done.")])
 
     skills = SkillToolset(runtime)
-    agent = Agent(FunctionModel(reply), toolsets=[skills], capabilities=[skills.names])
+    agent = Agent(FunctionModel(reply), toolsets=[skills], capabilities=[skills.names], retries=len(calls))
     anyio.run(agent.run, "Please.")
 
 
-def call_in_openai_agents(runtime: SkillRuntime, written: str) -> None:
+def call_in_openai_agents(runtime: SkillRuntime, calls: Calls) -> None:
     """An agent of the OpenAI Agents SDK."""
     agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
     from skillruntime.adapters.openai_agents import SkillToolset
 
     skills = SkillToolset(runtime)
-    agent = agents.Agent(name="a", model=skills.model(openai_model(written)), tools=skills.tools)
+    agent = agents.Agent(name="a", model=skills.model(openai_model(calls)), tools=skills.tools)
     config = agents.RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
     anyio.run(partial(agents.Runner.run, agent, "Please.", run_config=config))
 
 
-def openai_model(written: str) -> Any:
-    """Return a model of the OpenAI Agents SDK that makes one call."""
+def openai_model(calls: Calls) -> Any:
+    """Return a model of the OpenAI Agents SDK that makes the calls in one message."""
     import agents
     from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
     part = ResponseOutputText(text="Done.", type="output_text", annotations=[])
-    turns: list[Any] = [
-        ResponseFunctionToolCall(name=written, arguments="{}", call_id="1", type="function_call"),
-        ResponseOutputMessage(id="1", content=[part], role="assistant", status="completed", type="message"),
+    made = [
+        ResponseFunctionToolCall(name=written, arguments=json.dumps(given), call_id=str(number), type="function_call")
+        for number, (written, given) in enumerate(calls)
     ]
+    done = ResponseOutputMessage(id="1", content=[part], role="assistant", status="completed", type="message")
+    turns: list[Any] = [made, [done]]
 
     class Scripted(agents.Model):  # type: ignore[misc]  # the module may be missing
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
-            return agents.ModelResponse(output=[turns.pop(0)], usage=agents.Usage(), response_id=None)
+            return agents.ModelResponse(output=turns.pop(0), usage=agents.Usage(), response_id=None)
 
         def stream_response(self, *args: Any, **kwargs: Any) -> Any:
             raise NotImplementedError
@@ -193,7 +254,7 @@ def openai_model(written: str) -> Any:
     return Scripted()
 
 
-def call_in_adk(runtime: SkillRuntime, written: str, before_tool: Any = None) -> None:
+def call_in_adk(runtime: SkillRuntime, calls: Calls, before_tool: Any = None) -> None:
     """An agent of the Agent Development Kit."""
     pytest.importorskip("google.adk", reason="the Agent Development Kit is not installed")
     from google.adk.agents import Agent
@@ -203,7 +264,10 @@ def call_in_adk(runtime: SkillRuntime, written: str, before_tool: Any = None) ->
 
     from skillruntime.adapters.adk import SkillToolset
 
-    turns = [types.Part(function_call=types.FunctionCall(name=written, args={})), types.Part(text="Done.")]
+    # The kit ends a message at its first call of a tool that does not exist, so each call is a message; and it copies
+    # a session's messages at each, so twenty are a session.
+    made = [types.Part(function_call=types.FunctionCall(name=written, args=given)) for written, given in calls]
+    turns: list[Any] = []
 
     class Scripted(BaseLlm):
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
@@ -219,10 +283,12 @@ def call_in_adk(runtime: SkillRuntime, written: str, before_tool: Any = None) ->
             before_tool_callback=before_tool,
         )
         runner = InMemoryRunner(agent)
-        session = await runner.session_service.create_session(app_name=runner.app_name, user_id="me")
         asked = types.Content(role="user", parts=[types.Part(text="Please.")])
-        async for _ in runner.run_async(user_id="me", session_id=session.id, new_message=asked):
-            pass
+        for first in range(0, len(made), 20):
+            turns[:] = [*made[first : first + 20], types.Part(text="Done.")]
+            session = await runner.session_service.create_session(app_name=runner.app_name, user_id="me")
+            async for _ in runner.run_async(user_id="me", session_id=session.id, new_message=asked):
+                pass
 
     anyio.run(run)
 
@@ -231,7 +297,9 @@ ADAPTERS = [
     call_in_fixed,
     call_in_typed,
     call_in_toolkit,
+    call_in_tool_node,
     call_in_tools,
+    call_by_name,
     call_over_mcp,
     call_in_pydantic_ai,
     call_in_openai_agents,
@@ -239,36 +307,39 @@ ADAPTERS = [
 ]
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_"))
-def test_misspelt_names_reach_the_callable_that_was_meant(adapter: Any, runtime: SkillRuntime, ran: list[str]) -> None:
-    """200 names; an adapter of a slow framework gets every 24th: none reaches another callable."""
-    is_quick = adapter in (call_in_tools, call_in_toolkit)
-    sent = misspelt_names() if is_quick else [*AS_WRITTEN, *misspelt_names()[len(AS_WRITTEN) :: 24]]
-    missed, wrong = [], []
-    for written, meant in sent:
-        ran.clear()
-        adapter(runtime, written)
-        if not ran:
-            missed.append(written)
-        elif ran != [meant]:
-            wrong.append((written, ran[:]))
+def in_every_adapter(test: Any) -> Any:
+    """Run the test once for each adapter."""
+    return pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.__name__.removeprefix("call_"))(test)
 
+
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+@in_every_adapter
+def test_misspelt_names_reach_the_callable_that_was_meant(
+    adapter: Any, every: int, runtime: SkillRuntime, ran: Ran
+) -> None:
+    """50 or 200 names, in one conversation; none reaches another callable, and none is called twice."""
+    sent = misspelt_names()[::every]
+    ran.clear()
+
+    adapter(runtime, [(written, {"number": number}) for number, (written, _) in enumerate(sent)])
+
+    reached = dict(ran)
+    wrong = [(sent[number], name) for number, name in ran if sent[number][1] != name]
+    missed = [written for number, (written, _) in enumerate(sent) if number not in reached]
     assert wrong == []
+    assert len(ran) == len(reached)
     assert len(missed) <= len(sent) * 0.05, missed
     assert not set(missed) & {written for written, _ in AS_WRITTEN}
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_"))
-@pytest.mark.parametrize(
-    "written", ["Secret-Notes", "report1", "PDF-Tools.Merge", "reportt-1", "extract-form-field-info"]
-)
-def test_what_is_not_certain_is_refused(adapter: Any, written: str, runtime: SkillRuntime, ran: list[str]) -> None:
-    """A hidden skill, a letter too many, a skill that is not named."""
+@in_every_adapter
+def test_what_is_not_certain_is_refused(adapter: Any, runtime: SkillRuntime, ran: Ran) -> None:
+    """A hidden skill, a letter too many, a skill that is not named, a file of another skill, two tools of one file."""
     ran.clear()
 
-    adapter(runtime, written)
+    adapter(runtime, [(written, {"number": number}) for number, written in enumerate(UNCERTAIN)])
 
-    assert ran in ([], ["report-1"]) if written == "report1" else ran == []
+    assert ran == []
 
 
 def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
@@ -286,13 +357,13 @@ def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
     assert "hidden" not in json.dumps([answer.to_dict() for answer in answers])
 
 
-def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran: list[str]) -> None:
+def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran: Ran) -> None:
     """An exact name wins, and a misspelt one that fits the host's tool as well as a skill's is refused."""
 
     @tool
     def k_script(text: str = "") -> str:
         """Belong to the host."""
-        ran.append("host")
+        ran.append((0, "host"))
         return "host"
 
     ran.clear()
@@ -301,10 +372,10 @@ def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran:
         agent = create_agent(model, tools=[k_script], middleware=[SkillMiddleware(runtime)])
         agent.invoke({"messages": [HumanMessage("Please.")]})
 
-    assert ran == ["host"]
+    assert ran == [(0, "host")]
 
 
-def test_langchains_approval_sees_the_right_name(runtime: SkillRuntime, ran: list[str]) -> None:
+def test_langchains_approval_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
     """``interrupt_on`` names the tool; a misspelt one does not pass it by."""
     ran.clear()
     skills = SkillMiddleware(runtime, tools="fixed")
@@ -321,7 +392,40 @@ def test_langchains_approval_sees_the_right_name(runtime: SkillRuntime, ran: lis
     assert stopped["messages"][-1].additional_kwargs["skillruntime"]["repairs"]
 
 
-def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime, ran: list[str]) -> None:
+def test_a_graph_of_ones_own_stops_before_a_tool_node_with_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
+    """The host's own tool keeps its name; without `put_names_right` the node says which tools there are."""
+
+    @tool
+    def k_script() -> str:
+        """Belong to the host."""
+        return "host"
+
+    ran.clear()
+    toolkit = SkillToolkit(runtime)
+    made = call_message(("functions.Pdf.Merge", {}), ("k_script", {}))
+    model = ScriptedChatModel(replies=[made, call_message(("pdf.merge", {}))])
+    named = model | partial(toolkit.put_names_right, others=["k_script"])
+    node = ToolNode([*toolkit.get_tools(), k_script])
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: {"messages": [named.invoke(state["messages"])]})
+    graph.add_node("tools", node)
+    graph.add_edge(START, "model")
+    graph.add_edge("model", "tools")
+    agent = graph.compile(checkpointer=InMemorySaver(), interrupt_before=["tools"])
+    thread: Any = {"configurable": {"thread_id": "1"}}
+
+    stopped = agent.invoke({"messages": [HumanMessage("Please.")]}, thread)["messages"][-1]
+    answers = agent.invoke(None, thread)["messages"][-2:]
+    raw = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    refused = raw.invoke({"messages": [model.invoke("Again.")]})["messages"][-1]
+
+    assert [call["name"] for call in stopped.tool_calls] == ["pdf__merge", "k_script"]
+    assert ([name for _, name in ran], answers[1].content) == (["pdf/merge"], "host")
+    assert refused.content.startswith("Error: pdf.merge is not a valid tool, try one of [")
+    assert "pdf__merge" in refused.content
+
+
+def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
     """``needs_approval`` interrupts the run."""
     agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
     from skillruntime.adapters.openai_agents import SkillToolset
@@ -331,7 +435,7 @@ def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime
     tools: list[Any] = skills.tools
     for each in tools:
         each.needs_approval = True
-    agent = agents.Agent(name="a", model=skills.model(openai_model("K-Script")), tools=tools)
+    agent = agents.Agent(name="a", model=skills.model(openai_model([("K-Script", {})])), tools=tools)
 
     config = agents.RunConfig(tracing_disabled=True)
     result = anyio.run(partial(agents.Runner.run, agent, "Please.", run_config=config))
@@ -340,7 +444,7 @@ def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime
     assert ran == []
 
 
-def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(runtime: SkillRuntime, ran: list[str]) -> None:
+def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
     """``approval_required`` defers the call."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent, DeferredToolRequests
@@ -366,7 +470,7 @@ def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(runtime: Skill
     assert ran == []
 
 
-def test_a_callback_of_the_agent_development_kit_sees_the_right_name(runtime: SkillRuntime, ran: list[str]) -> None:
+def test_a_callback_of_the_agent_development_kit_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
     """``before_tool_callback`` decides about each call."""
     ran.clear()
     seen: list[str] = []
@@ -375,7 +479,7 @@ def test_a_callback_of_the_agent_development_kit_sees_the_right_name(runtime: Sk
         seen.append(tool.name)
         return {"refused": "yes"}
 
-    call_in_adk(runtime, "functions.K-Script", refuse)
+    call_in_adk(runtime, [("functions.K-Script", {})], refuse)
 
     assert (seen, ran) == (["k-script"], [])
 
@@ -417,7 +521,7 @@ def test_load_skill_takes_the_name_of_a_tool(runtime: SkillRuntime) -> None:
 
     tools = SkillTools(runtime)
     texts = [tools.call_sync("load_skill", {"name": name}).data for name in ("data_analysis", "k-multi__one")]
-    texts += [anyio.run(load, name) for name in ("data_analysis__chart", "k_multi__one")]
+    texts += [anyio.run(load, name) for name in ("data_analysis__query", "k_multi__one")]
 
     assert [text.partition("\n")[0] for text in texts] == [
         '<skill name="data-analysis">',

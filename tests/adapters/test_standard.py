@@ -15,12 +15,15 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.tokens.budget import TokenLimits
 from tests.adapters.conftest import SKILLS
 
+pytestmark = pytest.mark.processes
+
 EXAMPLES: dict[str, dict[str, Any]] = {
     "load_skill": {"name": "code-review"},
     "read_skill_resource": {"name": "pdf-processing", "path": "references/forms.md"},
     "call_skill": {"name": "pdf-processing/extract", "arguments": {"path": "missing.pdf"}},
     "daily-news-digest": {"topics": ["AI regulation"], "file_path": "digest.md"},
-    "data-analysis__chart": {"path": "data.csv", "kind": "bar", "x": "a"},
+    "code-review__changed-lines": {"diff": ""},
+    "data-analysis__query": {"path": "data.csv", "values": ["count()"]},
     "data-analysis__summary": {"path": "data.csv"},
     "pdf-processing__extract": {"path": "missing.pdf"},
     "pdf-processing__fill-form": {"path": "form.pdf", "fields": {"name": "Ada"}},

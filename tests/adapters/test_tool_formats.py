@@ -98,6 +98,7 @@ def test_definitions_have_what_providers_demand(bundled: SkillCatalog) -> None:
         assert not {"oneOf", "anyOf", "allOf", "not", "enum"} & set(function["parameters"])
 
 
+@pytest.mark.processes
 def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     """Load, call with raw text, call what is not there: sync and async alike."""
     tools = SkillTools(SkillRuntime(counting))
@@ -143,6 +144,7 @@ def test_an_output_that_is_not_an_object_has_no_output_schema() -> None:
     assert "structuredContent" not in tool_formats.to_mcp_result(SkillResponse("success", data=[1]))
 
 
+@pytest.mark.processes
 def test_the_neutral_forms_import_no_framework() -> None:
     """Whoever has no LangChain and no SDK can use them."""
     import subprocess

@@ -36,8 +36,9 @@ def call(tool: BaseTool, arguments: Any) -> ToolMessage:
 def test_every_callable_of_the_bundled_skills_is_a_tool(bundled: SkillCatalog) -> None:
     """With names that every provider takes; a skill of instructions alone is loaded, not called."""
     assert sorted(tools_of(bundled)) == [
+        "code-review__changed-lines",
         "daily-news-digest",
-        "data-analysis__chart",
+        "data-analysis__query",
         "data-analysis__summary",
         "load_skill",
         "pdf-processing__extract",
@@ -101,6 +102,7 @@ def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
     assert json.loads(outside.content)["status"] == "failed"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("arguments", [{"text": "abc"}, '{"text": "abc"}', {"input": {"text": "abc"}}])
 def test_call_skill_calls_any_of_them(counting: SkillCatalog, arguments: Any) -> None:
     """Its envelope is the skill's own, and what the model nests or encodes too often is repaired."""
@@ -140,6 +142,7 @@ def test_the_system_prompt_lists_the_skills(counting: SkillCatalog) -> None:
     assert counting.to_prompt() in prompt
 
 
+@pytest.mark.processes
 def test_a_skill_hidden_from_models_does_not_exist_for_them(counting: SkillCatalog) -> None:
     """The model cannot load, read, call or see it; the host itself may still call it."""
     path = Path(counting["counting"].path)
@@ -177,7 +180,9 @@ def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> 
     assert "search_skills" not in roomy
     assert "enum" not in tight["load_skill"].args_schema["properties"]["name"]
     assert "- skill-17: Does thing 17." in found.content
-    assert "No skill" in call(tight["search_skills"], {"query": "zebra"}).content
+    guess = call(tight["search_skills"], {"query": "any skll"}).content
+    assert "No skill matches these words. The nearest names, which is a guess: skill-" in guess
+    assert "continue without" not in guess
     assert call(tight["load_skill"], {"name": "skill-31"}).status == "success"
 
 
@@ -232,6 +237,7 @@ BROKEN: Any = [
 ]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_loop_of_ones_own_gets_every_call_answered(counting: SkillCatalog, is_async: bool) -> None:
     """Good ones, those whose JSON the model broke, and one of a tool that does not exist: none is dropped."""
@@ -297,6 +303,7 @@ def test_tools_are_kept_while_what_can_be_called_is_the_same(counting: SkillCata
     assert [tool.name for tool in toolkit.get_tools()] == ["load_skill", "read_skill_resource", "added"]
 
 
+@pytest.mark.processes
 def test_an_answer_reads_no_skill_that_it_does_not_call(
     counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +360,7 @@ def test_a_tool_is_the_same_before_and_after_its_contract_was_read(counting: Ski
     assert fresh().model_dump(exclude_unset=True).keys() == {"name", "description", "args_schema"}
 
 
+@pytest.mark.processes
 def test_a_deep_copy_of_a_tool_calls_the_same_runtime(counting: SkillCatalog) -> None:
     """Hosts copy what they are configured with; a runtime holds locks, which cannot be copied."""
     tool = tools_of(counting, style="typed")["counting"]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -221,8 +222,12 @@ def test_what_cannot_be_wrapped_is_named_and_stays() -> None:
     ]
 
 
-def test_the_proxy_is_started_from_anywhere(tmp_path: Path) -> None:
-    """A client that a desktop starts has another directory, and another PATH."""
+@pytest.mark.processes
+@pytest.mark.parametrize("has_script", [True, False])
+def test_the_proxy_is_started_from_anywhere(has_script: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that a desktop starts has another directory, and another PATH; so may Python."""
+    if not has_script:
+        monkeypatch.setattr("shutil.which", lambda name, **more: None)
     words = launcher()
 
     result = subprocess.run([*words, "--version"], cwd=tmp_path, env={"PATH": ""}, capture_output=True, check=False)
@@ -280,3 +285,46 @@ def test_unwrap_keeps_what_was_changed_since() -> None:
     assert unwrapped(changed).text == (
         '{"mcpServers": {"a": {"command": "x", "args": ["y", "--verbose"], "env": {"A": "b"}}}}'
     )
+
+
+def layout(random: Random, value: object) -> str:
+    """Return *value* as JSON with comments, laid out at random."""
+
+    def space() -> str:
+        return random.choice(["", " ", "\n", "\r\n\t", " // a comment\n", "/* another */"])
+
+    def listed(items: list[str], brackets: str) -> str:
+        comma = "," if items and random.random() < 0.3 else ""
+        return brackets[0] + ",".join(space() + item + space() for item in items) + comma + space() + brackets[1]
+
+    if isinstance(value, dict):
+        return listed(
+            [layout(random, key) + space() + ":" + space() + layout(random, value[key]) for key in value], "{}"
+        )
+    if isinstance(value, list):
+        return listed([layout(random, item) for item in value], "[]")
+    return json.dumps(value, ensure_ascii=random.random() < 0.5)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_any_layout_comes_back_byte_for_byte_with_what_was_changed_elsewhere(seed: int) -> None:
+    """Escapes, comments, line ends and commas; a server that was added since, and other settings, stay."""
+    random = Random(seed)
+    servers: dict[str, dict[str, object]] = {
+        "a": {"command": random.choice(["npx", "C:\\bin\\ü.exe"]), "args": ["-y", '"ü"', "--"][: random.randrange(4)]},
+        "b": {"command": "/usr/bin/ü"},
+        "c": {
+            "url": "http://localhost/ü",
+            "headers": {"X-Key": "ü"},
+            "type": random.choice(["http", "streamable-http"]),
+        },
+    }
+    shuffled = {name: dict(random.sample(list(each.items()), len(each))) for name, each in servers.items()}
+    text = layout(random, {"mcpServers": shuffled, "theme": "dark"})
+
+    new = wrapped(text, ["--policy", "strict"], launcher=["/bin/skillruntime"]).text
+
+    assert new.count("mcp-proxy") == 3
+    assert unwrapped(new).text == text
+    added = '"more": {"x": 1},\r\n "theme"'
+    assert unwrapped(new.replace('"theme"', added)).text == text.replace('"theme"', added)

@@ -34,7 +34,7 @@ def with_client(check: Callable[[Any, list[Any]], Coroutine[Any, Any, None]], op
     calls: list[Any] = []
 
     async def main() -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             async with Client(shop(calls)) as client:
                 await check(enforce(client, options=options), calls)
 
@@ -147,7 +147,7 @@ def test_all_pages_of_a_list_are_read() -> None:
         return types.CallToolResult(content=[types.TextContent(type="text", text=str(params.arguments))])
 
     async def main() -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             async with Client(Server("pages", on_list_tools=list_tools, on_call_tool=call_tool)) as client:
                 for session in (enforce(client.session), enforce(client)):
                     assert (await session.call_tool("second", {"n": "5"})).content[0].text == "{'n': 5}"
@@ -173,7 +173,7 @@ def test_a_call_passes_where_the_tools_cannot_be_listed(monkeypatch: pytest.Monk
             return name, arguments
 
     async def main() -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             session = enforce(Session(), log=entries.append)
             assert await session.call_tool("t", {"n": "5"}) == ("t", {"n": "5"})
 

@@ -96,7 +96,7 @@ def check_relay(seed: int) -> None:
     relay(Session, (stdin, stdout), (server_in, server_out), threading.Event())
     os.close(stdout)
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     for descriptor in (stdin, server_out):
         os.close(descriptor)
     assert received == {"client": to_client, "server": to_server}
@@ -106,7 +106,7 @@ def check_kill(seed: int, directory: Path) -> None:
     """Killed on either side, in the middle of a message or not, nothing is left."""
     choice = random.Random(seed)
     server_command = [sys.executable, str(Path(__file__).parent / "raw_server.py"), str(directory / "record")]
-    command = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
+    command = [sys.executable, "-m", "skillruntime", "mcp-proxy"]
     command += ["--", *server_command]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as proxy:
         assert proxy.stdin and proxy.stdout
@@ -130,7 +130,7 @@ def check_kill(seed: int, directory: Path) -> None:
             case _:
                 servers = servers or children_of(proxy.pid)
                 proxy.terminate()
-        proxy.wait(60)
+        proxy.wait(300)
         for server in servers:
             wait_until_gone(server)
 
@@ -141,6 +141,7 @@ def test_pipes_in_any_pieces_keep_their_bytes(seed: int) -> None:
     check_relay(seed)
 
 
+@pytest.mark.processes
 @linux
 @pytest.mark.parametrize("seed", range(4))
 def test_a_kill_at_any_moment_leaves_nothing(seed: int, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from skillruntime.cli.mcp_proxy import command
 
 HERE = Path(__file__).parent
 SDK_SERVER = [sys.executable, str(HERE / "sdk_server.py")]
-PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
-DEADLINE = 60
+PROXY = [sys.executable, "-m", "skillruntime", "mcp-proxy"]
+DEADLINE = 300
 ERAS = ["legacy", "2026-07-28", "auto"]
 
 
@@ -82,6 +82,7 @@ async def check(client: Any) -> None:
     assert plain.content[0].text == "a|b" and "skillruntime/repairs" not in (plain.meta or {})
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("mode", ERAS)
 def test_stdio_to_http(sdk_url: str, mode: str) -> None:
     """A client that knows only stdio in front of a server at a URL."""
@@ -97,6 +98,7 @@ def test_stdio_to_http(sdk_url: str, mode: str) -> None:
     anyio.run(main)
 
 
+@pytest.mark.processes
 def test_a_server_that_cannot_be_reached_is_reported() -> None:
     """The client reads a JSON-RPC error, not the end of its stream."""
     url = f"http://127.0.0.1:{free_port()}/mcp"
@@ -107,6 +109,7 @@ def test_a_server_that_cannot_be_reached_is_reported() -> None:
     assert b'"id":5,"error":{"code":-32000,"message":"The MCP server cannot be reached' in result.stdout
 
 
+@pytest.mark.processes
 def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
     """A token in argv would be seen in the list of processes."""
     result = subprocess.run(

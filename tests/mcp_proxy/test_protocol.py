@@ -10,6 +10,8 @@ import pytest
 
 from tests.mcp_proxy.test_stdio import PROXY, ask, running
 
+pytestmark = pytest.mark.processes
+
 PUPPET = [sys.executable, str(Path(__file__).parent / "puppet_server.py")]
 INITIALIZE = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
 INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -36,7 +38,7 @@ def test_stdio_answers_as_without_the_proxy(line: str) -> None:
     outputs = []
     for command in (PUPPET, [*PROXY, "--", *PUPPET]):
         with running(*command, stderr=-3) as process:
-            outputs.append(process.communicate(data, timeout=60)[0])
+            outputs.append(process.communicate(data, timeout=300)[0])
 
     assert outputs[0] == outputs[1]
 

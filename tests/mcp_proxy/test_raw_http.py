@@ -14,6 +14,8 @@ pytest.importorskip("httpx2")
 from tests.mcp_proxy.test_stdio import PROXY, running
 from tests.mcp_proxy.test_stdio import ask as ask_process
 
+pytestmark = pytest.mark.processes
+
 POLLS = 8
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
 
@@ -54,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.end_headers()
                 self.wfile.write(b'data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create"}\n\n')
                 self.wfile.flush()
-                Handler.replied.wait(30)
+                Handler.replied.wait(300)
                 self.wfile.write(b'data: [{"jsonrpc":"2.0","id":1,"result":{}}]\n\n')
             case "fail":
                 self.reply(500)

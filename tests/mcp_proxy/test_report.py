@@ -39,9 +39,9 @@ def test_a_log_has_rules_and_paths_and_no_values(tmp_path: Path) -> None:
     """Arguments may be private; the file is readable by its owner alone."""
     lines = logged(tmp_path / "log")
 
-    assert [json.loads(line)["event"] for line in lines] == ["call", "converted", "call", "call"]
-    assert json.loads(lines[2])["repairs"] == [{"path": "/limit", "rule": "number-text"}]
-    assert json.loads(lines[3])["errors"] == [{"path": "/limit", "code": "INVALID_INPUT"}]
+    assert [json.loads(line)["event"] for line in lines] == ["call", "converted", "schema", "call", "call"]
+    assert json.loads(lines[3])["repairs"] == [{"path": "/limit", "rule": "number-text"}]
+    assert json.loads(lines[4])["errors"] == [{"path": "/limit", "code": "INVALID_INPUT"}]
     assert "private" not in "".join(lines) and "many" not in "".join(lines)
     assert (tmp_path / "log").stat().st_mode & 0o077 == 0
 

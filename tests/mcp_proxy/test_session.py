@@ -82,7 +82,7 @@ def test_a_call_that_cannot_be_repaired_is_answered_and_not_forwarded() -> None:
 
 
 def test_the_same_refused_call_is_answered_in_other_words() -> None:
-    """A model that sends it a third time is shown the parameter's schema; another call is answered as at first."""
+    """A model that sends it a third time is shown what the parameter takes; another call is answered as at first."""
     session = known()
     texts = []
     for number in range(4):
@@ -95,7 +95,7 @@ def test_the_same_refused_call_is_answered_in_other_words() -> None:
         "Not run: /limit: 11 is more than the maximum 10. This same call has been refused 2 times: change it, or ask "
         "the user. Send an integer, at most 10.",
         "Not run: These arguments were refused 3 times, and nothing was run: /limit: 11 is more than the maximum 10. "
-        'Do not send these arguments again. /limit must fit this schema: {"type":"integer","maximum":10}.',
+        "Do not send these arguments again. /limit takes an integer, at most 10.",
         "Not run: /limit: 12 is more than the maximum 10. Send an integer, at most 10.",
     ]
 

@@ -19,9 +19,11 @@ import pytest
 pytest.importorskip("mcp")
 from tests.mcp_proxy.processes import children_of, linux, wait_until_gone
 
+pytestmark = pytest.mark.processes
+
 HERE = Path(__file__).parent
-PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
-DEADLINE = 60
+PROXY = [sys.executable, "-m", "skillruntime", "mcp-proxy"]
+DEADLINE = 300
 
 
 @contextmanager
@@ -65,6 +67,7 @@ def test_bytes_and_order_stay(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_messages_of_100_megabytes_pass_in_both_directions(tmp_path: Path) -> None:
     """Also in the arguments of a call."""
     text = "x" * 100_000_000
@@ -179,7 +182,7 @@ def test_an_sdk_client_and_an_sdk_server_of_either_era(tmp_path: Path, mode: str
 
     assert progress == [0, 1, 2]
     entries = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    assert [entry["outcome"] for entry in entries] == ["repaired", "refused", "repaired"]
+    assert [entry["outcome"] for entry in entries if entry["event"] == "call"] == ["repaired", "refused", "repaired"]
     assert "one" not in (tmp_path / "log").read_text()
 
 

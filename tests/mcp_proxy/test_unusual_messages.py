@@ -66,6 +66,7 @@ def test_a_refused_call_with_an_unusual_id_is_answered(request_id: str) -> None:
     assert answer["id"] == json.loads(request_id) and answer["result"]["isError"] is True
 
 
+@pytest.mark.processes
 def test_a_last_message_without_a_line_break_is_not_joined_with_the_next(tmp_path: Path) -> None:
     """The proxy may still send calls that waited, after the client's input has ended."""
     waiting = b'{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"n":"5"}}}\n'

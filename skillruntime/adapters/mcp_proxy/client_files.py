@@ -69,7 +69,7 @@ def launcher() -> tuple[str, ...]:
     installed = shutil.which(EXECUTABLE, path=sysconfig.get_path("scripts")) or shutil.which(EXECUTABLE)
     if installed is not None:
         return (str(Path(installed).absolute()),)
-    return (sys.executable, "-m", f"{EXECUTABLE}.cli")
+    return (sys.executable, "-m", EXECUTABLE)
 
 
 def wrapped(
@@ -179,7 +179,9 @@ def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | s
         return "not wrapped: its args are not a list"
     inside = dict(members(raw, span[0]))
     program = to_bytes(proxy[0])
-    prefix = ", ".join(encode(each) for each in (*proxy[1:], "--", entry["command"])).encode()
+    # As it is written in the file, escapes and all.
+    command = raw[slice(*inside["command"])]
+    prefix = ", ".join(encode(each) for each in (*proxy[1:], "--")).encode() + b", " + command
     if "args" not in inside:
         return {inside["command"]: program + b', "args": [' + prefix + b"]"}
     start = inside["args"][0] + 1
@@ -196,11 +198,12 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
         return _unwrap_url(raw, span, arguments)
     inside = dict(members(raw, span[0]))
     at = arguments.index("--") + 1
-    command, rest = arguments[at], arguments[at + 1 :]
+    rest = arguments[at + 1 :]
     value, args = inside["command"], inside["args"]
-    prefix = ", ".join(encode(each) for each in arguments[: at + 1]).encode()
+    command = raw[slice(*list(elements(raw, args[0]))[at])]
+    prefix = ", ".join(encode(each) for each in arguments[:at]).encode() + b", " + command
     text = raw[args[0] + 1 : args[1]]
-    changes = {value: to_bytes(command)}
+    changes = {value: command}
     # The very text that `_wrap` adds: the server had no `args` before.
     if not rest and raw[value[1] : args[0]] == b', "args": ' and text == prefix + b"]":
         return {**changes, (value[1], args[1]): b""}
@@ -257,11 +260,12 @@ def _unfit_url(entry: dict[str, Any]) -> str | None:
 def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, bytes] | str:
     places = _members(raw, span[0])
     (start, _), (_, between) = places["command"]
-    (next_key, _), (args, end) = places["args"]
-    if raw[between:next_key].strip() != b",":
+    next_key, (args, end) = places["args"]
+    if raw[between : next_key[0]].strip() != b",":
         return "not unwrapped: its command and its args are not next to each other"
     *_, (url, url_end) = elements(raw, args)
-    changes = {(start, end): b'"url": ' + raw[url:url_end]}
+    # What stands between the key and the value is what stood there before.
+    changes = {(start, next_key[0]): b"", next_key: b'"url"', (args, end): raw[url:url_end]}
     if "type" in places:
         words = [value for flag, value in pairwise(arguments) if flag == "--url-type" and value in _HTTP]
         changes[places["type"][1]] = to_bytes(words[0] if words else "http")

@@ -11,7 +11,7 @@ import anyio
 from skillruntime.adapters.mcp_proxy.answers import REPAIRS_KEY, note_fields
 from skillruntime.adapters.mcp_proxy.calls import Refusals, judge_call, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import decode, to_bytes
-from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
+from skillruntime.adapters.mcp_proxy.log import Write, call_entries, silent
 from skillruntime.adapters.mcp_proxy.messages import read_message
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.results import checked_result
@@ -74,7 +74,9 @@ class _Enforced:
             # The session shows no list_changed: a call that does not fit is judged by the list of this moment.
             await self._relist()
             tool, verdict = judge_call(self._tools, self._options, name, text)
-        self._log(call_entry(name, verdict, client="", values=self._options.log_values))
+        values = self._options.log_values
+        for entry in call_entries(name, verdict, text, self._tools, client="", values=values):
+            self._log(entry)
         if verdict.faults and not is_retry:
             return _refused(self._refusals.reported(name, text, verdict.faults))
         if not verdict.notes or tool is None:

@@ -20,7 +20,7 @@ Span = tuple[int, int]
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 # Possessive: a text of 100 MB with an escape in every second byte must not leave a trace of 50 million states.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_WHOLE_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # A short string is skipped by the pattern, a long one by `find`, which is ten times as fast and slow to begin.
 _BRACKET = re.compile(rb'"[^"\\]{0,100}+"|["{}\[\]]')
 _SCALAR = re.compile(rb'[^\s,:"{}\[\]]++')
@@ -78,7 +78,7 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
     """
     position = _first_in(text, start, b"{", b"}")
     while position is not None:
-        match = _STRING.match(text, position)
+        match = _WHOLE_STRING.match(text, position)
         if match is None:
             raise Malformed(f"no key at byte {position}")
         # Servers read stdin with replacement characters: a key that is not UTF-8 must not hide the message.
@@ -205,7 +205,7 @@ def _string_end(text: bytes, start: int) -> int:
         raise Malformed(f"the string at byte {start} has no end")
     if text.find(b"\\", start, end) < 0:
         return end + 1
-    match = _STRING.match(text, start)
+    match = _WHOLE_STRING.match(text, start)
     if match is None:
         raise Malformed(f"the string at byte {start} has no end")
     return match.end()

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from skillruntime.adapters.mcp_proxy.calls import Verdict
+from skillruntime.adapters.mcp_proxy.json_text import decode
+from skillruntime.adapters.mcp_proxy.tools import Tools
 
-__all__ = ["Write", "call_entry", "open_log", "silent"]
+__all__ = ["Write", "call_entries", "open_log", "silent"]
 
 Write = Callable[[Mapping[str, Any]], None]
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_MOST_NAMES = 50
+_LONGEST_NAME = 80
 
 
 def silent(entry: Mapping[str, Any]) -> None:
@@ -39,9 +44,18 @@ def open_log(path: Path | None) -> Write:
     return write
 
 
-def call_entry(tool: str, verdict: Verdict, *, client: str, values: bool) -> dict[str, Any]:
-    """Return the entry of one judged call."""
-    entry: dict[str, Any] = {"event": "call", "tool": tool, "outcome": verdict.outcome}
+def call_entries(
+    name: str, verdict: Verdict, sent: bytes, tools: Tools, *, client: str, values: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the entry of one judged call of *name*, and before the first one that is not right the tool's schema.
+
+    Of what was *sent* a refused call has the names, with the type of each.
+    """
+    if verdict.notes or verdict.faults:
+        schema = tools.schema_to_log(name)
+        if schema is not None:
+            yield {"event": "schema", "tool": name, "schema": schema}
+    entry: dict[str, Any] = {"event": "call", "tool": name, "outcome": verdict.outcome}
     if client:
         entry["client"] = client
     if verdict.notes:
@@ -56,6 +70,17 @@ def call_entry(tool: str, verdict: Verdict, *, client: str, values: bool) -> dic
             | ({"message": each.message} if values else {})
             for each in verdict.faults
         ]
+        entry["sent"] = _kinds(sent)
     if verdict.unchecked:
         entry["reason"] = verdict.unchecked
-    return entry
+    yield entry
+
+
+def _kinds(sent: bytes) -> dict[str, str]:
+    """Return the type of each member of the object *sent*; empty where it is not one."""
+    try:
+        value = decode(sent)
+    except (ValueError, RecursionError):
+        return {}
+    members = value.items() if isinstance(value, dict) else ()
+    return {key[:_LONGEST_NAME]: _TYPES.get(type(each), "null") for key, each in list(members)[:_MOST_NAMES]}

@@ -18,11 +18,17 @@ OUTCOMES = ("passed", "repaired", "refused", "converted", "unchecked")
 
 @dataclass(slots=True)
 class Report:
-    """Counts of one log. ``places`` counts ``(tool, path, rule or code)``: where schemas mislead models."""
+    """Counts of one log. ``places`` counts ``(tool, path, rule or code)``: where schemas mislead models.
+
+    ``schemas`` are those of the tools that were not called right; ``refused`` counts its refused calls by the required
+    parameters that they lack, and the names and types that they have.
+    """
 
     tools: dict[str, Counter[str]] = field(default_factory=dict)
     clients: dict[str, Counter[str]] = field(default_factory=dict)
     places: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: Counter[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
 
@@ -66,6 +72,10 @@ def read_report(lines: Iterable[str]) -> Report:
         except (ValueError, AttributeError, TypeError, RecursionError):  # another file, or a torn line
             report.unreadable += 1
             continue
+        if event == "schema" and isinstance(entry.get("schema"), dict):
+            report.schemas[tool] = entry["schema"]
+        if isinstance(entry.get("sent"), dict):
+            report.refused[tool, _absent(found), tuple((name, str(kind)) for name, kind in entry["sent"].items())] += 1
         if event == "output":  # the call was counted when it was forwarded
             report.places.update((tool, "(result)", str(each)) for each in errors)
         if event not in ("call", "converted"):
@@ -80,6 +90,12 @@ def read_report(lines: Iterable[str]) -> Report:
         if entry.get("reason"):
             report.reasons[str(entry["reason"])] += 1
     return report
+
+
+def _absent(found: set[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the parameters that errors of a call say are missing."""
+    paths = [path for path, code in found if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1]
+    return tuple(sorted(path[1:] for path in paths))
 
 
 def to_html(report: Report) -> str:

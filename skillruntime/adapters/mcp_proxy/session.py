@@ -15,7 +15,7 @@ from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, re
 from skillruntime.adapters.mcp_proxy.calls import Refusals
 from skillruntime.adapters.mcp_proxy.decisions import Decision, Pending, decide_call
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, is_json, object_in, text_of, to_bytes
-from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
+from skillruntime.adapters.mcp_proxy.log import Write, call_entries, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
     Message,
@@ -203,12 +203,14 @@ class Session:
         if verdict is None:
             return None
         client = self._client or envelope_client(message)
-        self._log(call_entry(decision.name, verdict, client=client, values=self.options.log_values))
+        sent, values = message.param("arguments"), self.options.log_values
+        for entry in call_entries(decision.name, verdict, sent, self.tools, client=client, values=values):
+            self._log(entry)
         # A call without an id is a notification: it gets no answer, and is not forwarded either. An id that JSON-RPC
         # does not have (`true`, say) is given back as it is, since who wrote it waits.
         if not verdict.faults or "id" not in message.parts:
             return None
-        faults = self._refusals.reported(decision.name, message.param("arguments"), verdict.faults)
+        faults = self._refusals.reported(decision.name, sent, verdict.faults)
         return refusal(message, faults, modern=envelope_of(message) is not None)
 
     # the proxy's own tools/list

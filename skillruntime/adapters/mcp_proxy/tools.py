@@ -51,6 +51,7 @@ class Tools:
         self._options = options or Options()
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
+        self._logged: dict[str, Any] = {}
         self._expires: float | None = None
         self._generation = 0
         self._known_generation = -1
@@ -122,6 +123,15 @@ class Tools:
         if tool is None:
             tool = self._compiled[name] = compile_tool(definition, self._options.of(name).aliases)
         return tool
+
+    def schema_to_log(self, name: str) -> Mapping[str, Any] | None:
+        """Return the schema of the tool *name*; ``None`` if it was returned before, or there is none."""
+        definition = self._definitions.get(name, {})
+        schema = definition.get("inputSchema")
+        if not isinstance(schema, dict) or self._logged.get(name) == schema:
+            return None
+        self._logged[name] = schema
+        return schema
 
     def meant_by(self, name: str) -> MeantName:
         """Return which tool *name* can mean; none before the whole list is known.
