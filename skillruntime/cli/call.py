@@ -127,7 +127,7 @@ def command(
 
 def _question(request: Approval) -> Iterator[str]:
     """Yield what a person decides on: the script, its arguments, what it asks for, and what it lacks."""
-    from skillruntime.contract import masked
+    from skillruntime.contract.secret_names import masked
 
     yield f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}"
     yield f"This call runs {request.script} with {json.dumps(masked(request.arguments), default=str)[:400]}"

@@ -11,8 +11,10 @@ import click
 
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, json_option, print_result, short
+from skillruntime.cli.sarif import sarif_option, to_sarif
 from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
-from skillruntime.contract import read_version
+from skillruntime.contract.versions import read_version
+from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,8 +63,9 @@ class _Compared:
 @click.option(
     "--suggest", is_flag=True, help="Print a migration for the breaking changes, as far as one can be inferred."
 )
+@sarif_option
 @json_option
-def command(old: str, new: str, suggest: bool, as_json: bool) -> None:
+def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) -> None:
     """Compare OLD with NEW: list the changes, the version part that each raises, and a value that proves it.
 
     OLD and NEW are contract files, skills, directories of skills, or git revisions (v1.0, or v1.0:skills/digest).
@@ -75,7 +78,9 @@ def command(old: str, new: str, suggest: bool, as_json: bool) -> None:
     # Exit 1 means "the version is too low", not "something changed": a build may contain breaking changes on purpose.
     ok = all(each.ok for each in compared)
     document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
-    print_result(document, lambda console: _draw(console, compared), as_json=as_json)
+    if as_sarif:
+        document = to_sarif([finding for each in compared for finding in _findings(each, new)])
+    print_result(document, lambda console: _draw(console, compared), as_json=as_json or as_sarif)
     sys.exit(0 if ok else EXIT_FAILED)
 
 
@@ -98,6 +103,16 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         suggestion = suggest_migration(left, right, verdict) if suggest and verdict.bump is Bump.MAJOR else None
         found.append(_Compared(after, *versions, verdict, suggestion))
     return found
+
+
+def _findings(each: _Compared, new: str) -> list[Diagnostic]:
+    """Return the changes as findings about the new side: errors where its version is too low for them."""
+    severity = Severity.ADVICE if each.ok else Severity.ERROR
+    return [
+        Diagnostic(change.rule, severity, new, f"{change.side} {change.path}: {change.why}", hint=f"{change.bump!s}")
+        for change in each.verdict.changes
+        if each.ok or change.bump is each.verdict.bump
+    ]
 
 
 def _whole(is_removed: bool) -> Verdict:

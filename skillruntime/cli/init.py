@@ -32,8 +32,8 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
     """
     from skillruntime.catalog.derived_contracts import derive_scripts
-    from skillruntime.contract import lint_contract
-    from skillruntime.derive import draft_contracts
+    from skillruntime.contract.contract_lint import lint_contract
+    from skillruntime.derive.draft import draft_contracts
 
     found = _find(skill, directories)
     derived = derive_scripts(found.resources(), found.read_resource_bytes)

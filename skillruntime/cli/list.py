@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ class Listed:
     skill: SkillMetadata
     tokens: int
     unavailable: tuple[str, ...]
+    compatibility: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         described = {
@@ -45,6 +45,7 @@ class Listed:
             "tokens": self.tokens,
             "available": not self.unavailable,
             "unavailable": list(self.unavailable) or None,
+            "compatibility": self.compatibility,
             "model_invocable": None if self.skill.model_invocable else False,
         }
         return {key: value for key, value in described.items() if value is not None}
@@ -62,7 +63,9 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """List the skills found; with TEXT, those whose name or description contains it.
+    """List the skills found; with TEXT, those whose name or description contains it, or those of a directory.
+
+    TEXT is a directory if it is ".", or holds a slash, such as ./skills.
 
     "tokens" is what a skill's entry adds to the catalog that a model reads at the start: 0 for a skill that is hidden
     from models, and for an older version beside a newer one.
@@ -70,6 +73,9 @@ def command(
     A terminal gets a table, with a line each for more than 50 skills. To a pipe, each skill is a line with tabs: name,
     version, tokens, trust, description.
     """
+    # What ls has taught everyone to type; no skill's name holds a slash.
+    if text is not None and (text == "." or "/" in text):
+        directories, text = (*directories, text), None
     catalog = open_catalog(directories, trust=trust)
     # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
@@ -85,9 +91,6 @@ def command(
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
             output.echo(f"No skill matches ({len(catalog):,} searched).", err=True)
-            # "skillruntime list DIRECTORY" is what ls has taught everyone to type.
-            if text and os.path.isdir(text):  # noqa: PTH112 - False for any text
-                output.echo(f"To list the skills in that directory: skillruntime list --skills {text}", err=True)
         elif not console.is_terminal:
             print_rows(map(_fields, lines))
         else:
@@ -112,7 +115,7 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
     if skill.model_invocable and skill.name in plain:
         tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
     try:
-        return Listed(skill, tokens, catalog.unmet(skill.name))
+        return Listed(skill, tokens, catalog.unmet(skill.name), skill.read_frontmatter().compatibility)
     except SkillRuntimeError as error:
         # Listed all the same: a broken skill that vanished from the list could not be found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
@@ -125,6 +128,8 @@ def _fields(line: Listed) -> tuple[str, ...]:
     # In words, in the last field: a further field would break scripts that cut five.
     if not skill.model_invocable:
         described = f"for people only: {described}"
+    if line.compatibility:
+        described = f"{described} (compatibility: {line.compatibility})"
     if line.unavailable:
         described = f"unavailable: {'; '.join(line.unavailable)} {described}"
     return (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
@@ -138,13 +143,18 @@ def _table(lines: list[Listed]) -> Table:
     # One line each where there are many: whole descriptions of a thousand skills cannot be read.
     shortened = len(lines) > _MOST_WHOLE
     table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
-    table.add_column("version", no_wrap=True)
-    table.add_column("tokens", no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
+    table.add_column(
+        "version", no_wrap=True, min_width=max((len(line.skill.version or "") for line in lines), default=0)
+    )
+    total = f"{sum(line.tokens for line in lines):,}"
+    table.add_column("tokens", no_wrap=True, justify="right", footer=total, min_width=max(len(total), 6))
     table.add_column("trust", no_wrap=True)
     table.add_column("description", no_wrap=shortened, overflow="ellipsis" if shortened else "fold", ratio=1)
     for line in lines:
         metadata = line.skill
         described = shown(" ".join(metadata.description.split()))
+        if line.compatibility and not shortened:
+            described = f"{described}\n[dim]compatibility: {shown(line.compatibility)}[/]"
         if line.unavailable:
             described = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{described}"
         if not metadata.model_invocable:

@@ -12,6 +12,7 @@ from skillruntime.catalog.file_opening import write_inside
 from skillruntime.catalog.lockfile import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.sarif import sarif_option, to_sarif
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
@@ -29,11 +30,23 @@ __all__ = ["command"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="The lockfile to write or to check.",
 )
+@click.argument("paths", nargs=-1, metavar="[DIRECTORY]...")
 @catalog_options
+@sarif_option
 @json_option
-def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    check: bool,
+    file: Path,
+    paths: tuple[str, ...],
+    directories: tuple[str, ...],
+    trust: bool,
+    as_sarif: bool,
+    as_json: bool,
+) -> None:
     """Write the digest of every skill to skills-lock.json, as `npx skills` does, or check the skills against it."""
-    catalog = dict(open_catalog(directories, trust=trust))
+    if as_sarif and not check:
+        raise click.UsageError("--sarif goes with --check")
+    catalog = dict(open_catalog((*paths, *directories), trust=trust))
     if not check:
         try:
             document = lock_skills(catalog, _before(file), base=str(file.parent))
@@ -57,7 +70,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
             console.print(f"[green]No skill differs from {file}[/]")
 
     result = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
-    print_result(result, draw, as_json=as_json)
+    print_result(to_sarif(findings) if as_sarif else result, draw, as_json=as_json or as_sarif)
     sys.exit(EXIT_FAILED if findings else 0)
 
 

@@ -122,13 +122,15 @@ def run(
 @command.command("report")
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
+@click.option("--suggest", is_flag=True, help="Propose changes to the tools' schemas.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-def report(log: Path, page: Path | None, as_json: bool) -> None:
+def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
     """Show what a log says was repaired and refused.
 
     The counts are by tool, argument, rule and client: they show which schemas mislead models.
     """
     from skillruntime.adapters.mcp_proxy.report import OUTCOMES, read_report, to_html
+    from skillruntime.adapters.mcp_proxy.suggestions import suggestions
     from skillruntime.cli.output import print_result
 
     with log.open(encoding="utf-8", errors="replace") as lines:
@@ -140,6 +142,16 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
             raise click.ClickException(f"{page}: {error}") from None
     if found.unreadable:
         click.echo(f"{log}: left out what is not an entry of a log of mcp-proxy ({found.unreadable} lines)", err=True)
+
+    changes = suggestions(found) if suggest else []
+
+    def draw_changes(console: Console) -> None:
+        for each in changes:
+            before, after = each.parts()
+            console.print(f"{each.tool} {each.path}: {each.kind}, {each.reason}", markup=False, highlight=False)
+            console.print(f"  before: {before}\n  after:  {after}\n", markup=False, highlight=False)
+        if not changes:
+            console.print("nothing to propose: no mistake was made three times, or the log has no schemas")
 
     def draw(console: Console) -> None:
         from rich.markup import escape
@@ -159,6 +171,9 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
             console.print(f"\n{count} unchecked: {escape(reason)}", end="")
         console.print()
 
+    if suggest:
+        print_result({"suggestions": [each.to_dict() for each in changes]}, draw_changes, as_json=as_json)
+        return
     print_result(found.to_dict(), draw, as_json=as_json)
 
 

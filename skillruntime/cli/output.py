@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -33,6 +34,7 @@ _MAY_PASS = {
     *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
 }
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
+_MOST_OF_A_RULE = 20  # findings, likewise
 
 _Item = TypeVar("_Item")
 _FEW = 200  # skills that are read in less than a second
@@ -198,10 +200,17 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
     here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
 
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
+    drawn: Counter[str] = Counter()
     for diagnostic in diagnostics:
+        drawn[diagnostic.rule] += 1
+        if drawn[diagnostic.rule] > _MOST_OF_A_RULE:
+            continue
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         line = escape(visible_line(str(diagnostic).removeprefix(here)))  # it quotes what a contract says
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
+    for rule, number in drawn.items():
+        if number > _MOST_OF_A_RULE:
+            console.print(f"[dim]and {number - _MOST_OF_A_RULE:,} more of \\[{rule}] (--json shows all)[/]")
 
 
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}

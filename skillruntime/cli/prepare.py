@@ -30,7 +30,7 @@ def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_js
     environment of its own in the cache directory, which calls then use without network. `uv lock --script FILE` makes
     a lock.
     """
-    from skillruntime.runtime import prepare_script, scripts_with_packages
+    from skillruntime.runtime.script_environments import prepare_script, scripts_with_packages
 
     catalog = open_catalog(directories, trust=trust)
     prepared: dict[str, Path] = {}

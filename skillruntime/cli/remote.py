@@ -19,10 +19,12 @@ from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_co
 from skillruntime.cli.remote_source import read_descriptor, unreachable
 from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.contract import SkillResponse
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.remote import Credentials, Execution, OAuth2Config, SkillDescriptor, Token, WireResponse
+    from skillruntime.remote import Credentials, Execution, SkillDescriptor, Token
+    from skillruntime.remote.descriptor_parts import OAuth2Config
+    from skillruntime.remote.http_message import WireResponse
 
 __all__ = ["command", "invoke", "log_in"]
 
@@ -49,7 +51,6 @@ def command() -> None:
 @click.option("--resume", metavar="EXECUTION", help="Follow an execution that was started before.")
 @click.option("--key", metavar="KEY", help="The idempotency key: the same key is the same execution.")
 @click.option("--login", metavar="CLIENT", help="Let a person allow the call in a browser, as this OAuth client.")
-@click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the API key.")
 @json_option
 def invoke(
     descriptor: str,
@@ -58,19 +59,18 @@ def invoke(
     resume: str | None,
     key: str | None,
     login: str | None,
-    api_key_env: str | None,
     as_json: bool,
 ) -> None:
     """Call the remote skill that DESCRIPTOR describes: a URL, or a descriptor.json.
 
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value.
     """
+    from skillruntime.remote import from_environment
+
     sent = read_arguments(arguments)
-    # Before anything is sent: a request without the key would be refused as if the key were wrong.
-    if api_key_env is not None and not os.environ.get(api_key_env):
-        raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
-    described = read_descriptor(descriptor, api_key_env=api_key_env)
-    credentials = _credentials(described, login, api_key_env)
+    described = read_descriptor(descriptor)
+    oauth2 = described.auth.oauth2
+    credentials = log_in(oauth2, login) if login is not None and oauth2 else from_environment(described)
     execution, response = anyio.run(
         _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
     )
@@ -86,21 +86,14 @@ def invoke(
     sys.exit(exit_code(response))
 
 
-def _credentials(descriptor: SkillDescriptor, login: str | None, api_key_env: str | None) -> Credentials | None:
-    from skillruntime.remote import ApiKey, from_environment
-
-    if login is not None and descriptor.auth.oauth2 is not None:
-        return log_in(descriptor.auth.oauth2, login)
-    return ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
-
-
 def log_in(config: OAuth2Config, client_id: str) -> Token:
     """Return a token that a person authorises in a browser (RFC 8252: the answer comes to a loopback port).
 
     Raises:
         RemoteError: access was refused, or not granted in time.
     """
-    from skillruntime.remote import AddressGuard, AuthorizationCode, ErrorDocument, RemoteError, WireCode
+    from skillruntime.remote import AddressGuard, AuthorizationCode, RemoteError, WireCode
+    from skillruntime.remote.wire_errors import ErrorDocument
 
     visited: list[str] = []
 
@@ -141,7 +134,8 @@ async def _invoke(
     key: str | None,
     on_change: Callable[[Execution], None],
 ) -> tuple[Execution, SkillResponse]:
-    from skillruntime.remote import AddressGuard, Caller, RemoteClient, to_output
+    from skillruntime.remote import AddressGuard, Caller, RemoteClient
+    from skillruntime.remote.client import to_output
 
     # Whoever types an address means it, inside addresses too.
     guard = AddressGuard(allow_all=True)
@@ -213,7 +207,7 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
 @json_option
 def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool) -> None:
     """List your executions, the newest first."""
-    from skillruntime.remote import Execution, MessageError
+    from skillruntime.remote.protocol import Execution, MessageError
 
     query = {"limit": limit, **({"all": 1} if everyone else {}), **({"cursor": cursor} if cursor else {})}
     document = _ask(url, "GET", f"?{urlencode(query)}", as_json=as_json)
@@ -287,18 +281,18 @@ def _print(document: Any, as_json: bool) -> None:
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
     """Ask the server about its executions; print its refusal and exit with 1."""
-    from skillruntime.remote import MessageError, UnreachableError, WireRequest, parse_json, read_error, variable_for
+    from skillruntime.remote import MessageError, UnreachableError, variable_for
+    from skillruntime.remote.http_message import WireRequest
+    from skillruntime.remote.invocation_flow import read_error
+    from skillruntime.remote.protocol import parse_json
 
     base = url.rstrip("/")
     # The protocol has no status for a cancellation; a client that knows the extension is sent one.
-    headers = {"accept": "application/json", "skill-extensions": "cancelled"}
+    headers = {"accept": "application/json", "content-type": "application/json", "skill-extensions": "cancelled"}
     variable = variable_for(base)
     if key := os.environ.get(variable):
         headers["x-api-key"] = key
-    body = b""
-    if document is not None:
-        headers["content-type"] = "application/json"
-        body = json.dumps(document).encode()
+    body = b"" if document is None else json.dumps(document).encode()
     try:
         response = anyio.run(_send, WireRequest(method, f"{base}/executions{path}", headers, body))
         shown = parse_json(response.body)
@@ -318,7 +312,8 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
 
 
 async def _send(request: Any) -> WireResponse:
-    from skillruntime.remote import AddressGuard, HttpTransport
+    from skillruntime.remote import AddressGuard
+    from skillruntime.remote.http_transport import HttpTransport
 
     # A person typed the address and means it; the guard is for addresses that come from documents.
     async with HttpTransport(AddressGuard(allow_all=True)) as transport:

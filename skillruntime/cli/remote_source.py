@@ -31,7 +31,7 @@ def is_remote(name: str) -> bool:
     return name.startswith(("http://", "https://")) or name.endswith(".json")
 
 
-def read_descriptor(source: str, *, api_key_env: str | None = None) -> SkillDescriptor:
+def read_descriptor(source: str) -> SkillDescriptor:
     """Return the descriptor at *source*, a URL or a file.
 
     Raises:
@@ -47,7 +47,7 @@ def read_descriptor(source: str, *, api_key_env: str | None = None) -> SkillDesc
         # "https://..." as an example shows it: trying again later would not help, so it must not exit with 3.
         if not has_host(source):
             raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
-        return _fetched(source, api_key_env)
+        return _fetched(source)
     try:
         document: Any = json.loads(Path(source).read_text("utf-8"))
     except OSError as error:
@@ -83,13 +83,13 @@ def has_host(url: str) -> bool:
     return all(host.removesuffix(".").split("."))
 
 
-def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:
+def _fetched(url: str) -> SkillDescriptor:
     import anyio
 
     from skillruntime.remote import AddressGuard, ApiKey, RemoteError, WireCode, fetch_descriptor, variable_for
 
     # A private skill is shown only to callers who may call it: the key for its host is sent along.
-    key = os.environ.get(api_key_env or variable_for(url))
+    key = os.environ.get(variable_for(url))
 
     async def fetch() -> SkillDescriptor:
         # The person who types an address may mean one inside their own network.

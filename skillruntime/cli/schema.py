@@ -21,6 +21,6 @@ def command(document: str, as_json: bool) -> None:
     if document == "contract":
         from skillruntime.contract import CONTRACT_SCHEMA as schema  # noqa: N811 - one name for either
     else:
-        from skillruntime.remote import DESCRIPTOR_SCHEMA as schema  # noqa: N811
+        from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA as schema  # noqa: N811
 
     click.echo(to_json(schema))

@@ -38,12 +38,15 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
     def draw(console: Console) -> None:
         from rich.table import Table
 
+        from skillruntime.catalog.closest_names import nearest_names
+
         # On stderr: a pipe that counts lines counts results.
         if not catalog:
             click.echo(no_skills(directories), err=True)
         elif not hits:
             text = f"No skill matches ({len(catalog):,} searched); try other words, or run: skillruntime list"
-            click.echo(text, err=True)
+            guess = ", ".join(nearest_names(words, catalog.for_model(), 3))
+            click.echo(f"{text}\nThe nearest names, which is a guess: {guess}" if guess else text, err=True)
         elif not console.is_terminal:
             print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
         else:

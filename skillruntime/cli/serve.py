@@ -140,6 +140,8 @@ def command(names: tuple[str, ...], directories: tuple[str, ...], trust: bool, *
         raise click.UsageError(f"--database {options.database!r} is not a URL such as postgresql://user@host/skills")
     # MCP needs neither the extra `serve` nor a place for executions: a call is over with its answer.
     if options.mcp:
+        if options.access != "public":
+            raise click.UsageError("--access is not for --mcp; with --http, clients send SKILLRUNTIME_MCP_TOKEN.")
         _serve_mcp(options, names, directories, trust)
         return
     from skillruntime.server import DatabaseAwayError, DatabaseInUseError

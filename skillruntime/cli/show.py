@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from skillruntime.catalog import Skill, SkillCatalog
     from skillruntime.contract import Contract
-    from skillruntime.runtime import Missing
+    from skillruntime.runtime.readiness import Missing
 
 __all__ = ["command"]
 
@@ -96,7 +96,7 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
     contracts = dict(skill.contracts)
     if contracts:
         return contracts
-    from skillruntime.remote import read_descriptor_file
+    from skillruntime.remote.descriptor_file import read_descriptor_file
 
     descriptor = read_descriptor_file(skill)
     return {} if descriptor is None else {skill.name: descriptor.to_contract(skill.name)}
@@ -116,7 +116,7 @@ def _missing(catalog: SkillCatalog, names: Iterable[str]) -> dict[str, tuple[Mis
 
 def _draw_needs(out: Console, contract: Contract, missing: tuple[Missing, ...]) -> None:
     """Draw what the script asks for, and what it lacks with what to do about it."""
-    from skillruntime.runtime import requirements_of
+    from skillruntime.runtime.grants import requirements_of
 
     for kind, asked in requirements_of(contract).to_dict().items():
         out.print(f"  [dim]asks for {kind}:[/] {shown(', '.join(asked))}")
@@ -139,6 +139,7 @@ def _described(
         "version": skill.version,
         "path": skill.metadata.path,
         "trusted": skill.trusted,
+        "compatibility": skill.frontmatter.compatibility,
         "available": not unavailable,
         "unavailable": list(unavailable),
         "missing": {name: [each.to_dict() for each in found] for name, found in missing.items() if found},
@@ -156,6 +157,8 @@ def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
     out.print(shown(skill.description))
+    if compatibility := skill.frontmatter.compatibility:
+        out.print(f"[dim]compatibility:[/] {shown(compatibility)}")
     out.print(f"[dim]{shown(skill.directory)}[/]")
 
 

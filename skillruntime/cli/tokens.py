@@ -15,7 +15,7 @@ from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import output
 from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.terminal_text import shown
-from skillruntime.tokens import SkillCost, TokenReport, measure
+from skillruntime.tokens.report import SkillCost, TokenReport, measure
 
 __all__ = ["command"]
 
@@ -94,7 +94,7 @@ def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCos
     total = len(report.skills)
     # No borders: the columns can be copied and pasted.
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
-    table.add_column("skill", footer=f"{total:,} skill{'s' * (total != 1)}", overflow="ellipsis", min_width=18)
+    table.add_column("skill", footer=f"{total:,} skill{'s' * (total != 1)}", overflow="ellipsis", min_width=8)
     for title, tier in (("entry", "metadata"), ("body", "body"), ("files", "resource"), ("tools", "schema")):
         table.add_column(title, justify="right", footer=f"{report.total(tier):,}", no_wrap=True)
     for skill in skills:

@@ -14,6 +14,7 @@ import click
 from skillruntime.cli import output
 from skillruntime.cli.contract_source import parse_document
 from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, json_option, print_result, to_github, with_progress
+from skillruntime.cli.sarif import sarif_option, to_sarif
 from skillruntime.cli.terminal_text import without_controls
 from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -41,16 +42,17 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 @click.argument("paths", nargs=-1, metavar="PATH...", required=True)
 @click.option("--fix", "fixing", is_flag=True, help="Fix mechanical problems first, by rewriting the SKILL.md.")
 @click.option("--github", is_flag=True, help="Print annotations for GitHub's workflows.")
+@sarif_option
 @json_option
-def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -> None:
+def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, as_json: bool) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
     Exits with 1 if there is an error; warnings and advice do not fail.
     """
     # click has no exclusive options; without this the last form would win silently.
-    if github and as_json:
-        raise click.UsageError("use only one of --json and --github")
+    if github + as_sarif + as_json > 1:
+        raise click.UsageError("use only one of --json, --github and --sarif")
     validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
@@ -86,7 +88,7 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_json: bool) -
             "diagnostics": [finding.to_dict() for finding in findings],
             **({"fixed": fixed} if fixing else {}),
         }
-        print_result(document, draw, as_json=as_json)
+        print_result(to_sarif(findings) if as_sarif else document, draw, as_json=as_json or as_sarif)
     sys.exit(EXIT_FAILED if errors else 0)
 
 
@@ -185,7 +187,7 @@ def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
     """Return the findings from trying the skill's migrations on arguments of the old versions."""
-    from skillruntime.compatibility import migration_diagnostics  # only where there are migrations to try
+    from skillruntime.compatibility.migration_proof import migration_diagnostics
 
     found = []
     for name, contract in skill.contracts.items():

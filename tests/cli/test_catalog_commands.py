@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from skillruntime.cli import group, output
+from tests.in_process import run_command
 
 Run = Callable[..., Result]
 
@@ -61,6 +62,30 @@ def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def names(result: Result) -> list[str]:
     """The names of the skills in a JSON answer."""
     return [skill["name"] for skill in json.loads(result.stdout)["skills"]]
+
+
+def test_what_a_skill_needs_in_its_authors_words_is_shown(run: Run, skills: Path) -> None:
+    """The field `compatibility`: in `list` and in `show`, for people and for programs."""
+    write(skills, "needs", "Draws. Use for plots.", "compatibility: Python with matplotlib\n")
+
+    listed = json.loads(run("list", "--json").stdout)["skills"]
+    shown = json.loads(run("show", "needs", "--json").stdout)
+
+    stated = {skill["name"]: skill.get("compatibility") for skill in listed}
+    assert stated == {"counting": None, "needs": "Python with matplotlib", "scans": None, "xyz": None}
+    assert shown["compatibility"] == "Python with matplotlib"
+    assert "Draws. Use for plots. (compatibility: Python with matplotlib)" in run("list", "needs").stdout
+    for words in (["list", "needs"], ["show", "needs"]):
+        drawn = re.sub(r"\x1b\[[\d;]*m", "", run(*words, terminal=True).stdout)
+        assert "compatibility: Python with matplotlib" in drawn
+
+
+def test_a_search_without_a_match_guesses(run: Run) -> None:
+    """On stderr, and said to be a guess."""
+    result = run("search", "countin", "zzz")
+
+    assert (result.stdout, result.exit_code) == ("", 0)
+    assert "The nearest names, which is a guess: counting" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -149,23 +174,20 @@ def test_list_says_when_no_skill_matches(run: Run) -> None:
 
 @pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["lock"]])
-def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(skills: Path, command: list[str]) -> None:
+def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(
+    skills: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In every form that is for programs, the output is UTF-8, and JSON where it says so."""
     odd = os.fsencode(skills) + b"/bad\xff\xfe"
     Path(os.fsdecode(odd)).mkdir()
     Path(os.fsdecode(odd + b"/SKILL.md")).write_text("---\nname: odd\ndescription: Does odd things.\n---\nDo it.\n")
     where = [str(skills)] if command[0] == "validate" else ["--skills", str(skills)]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "skillruntime.cli", *command, *where],
-        capture_output=True,
-        cwd=skills.parent,
-        env={**os.environ, "SKILLRUNTIME_CACHE": "off"},
-        check=False,
-    )
+    monkeypatch.chdir(skills.parent)
+    done = run_command(*command, *where, SKILLRUNTIME_CACHE="off")
 
-    text = done.stdout.decode()
-    assert b"Traceback" not in done.stderr
+    text = done.stdout
+    assert "Traceback" not in done.stderr
     assert "odd" in text if command[0] != "lock" else "odd" in (skills.parent / "skills-lock.json").read_text()
     if command[-1] == "--json":
         assert "\\udcff\\udcfe" in text
@@ -180,13 +202,6 @@ def test_validate_follows_a_link_that_leads_back_once(run: Run, skills: Path) ->
     result = run("validate", str(skills), "--json", own=False)
 
     assert json.loads(result.stdout)["skills"] == 3
-
-
-def test_list_says_how_to_look_into_a_directory(run: Run, skills: Path) -> None:
-    """Who gives it in the place of the text meant that."""
-    result = run("list", str(skills))
-
-    assert f"skillruntime list --skills {skills}" in result.stderr.replace("\n", "")
 
 
 @pytest.mark.parametrize("more", [0, 60])

@@ -173,6 +173,7 @@ def test_validate_without_skills_fails(run: Run, tmp_path: Path) -> None:
     assert run("validate", str(tmp_path / "work"), own=False).exit_code == 1
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [
@@ -192,6 +193,7 @@ def test_call_takes_arguments_in_every_form(run: Run, arguments: list[str], stdi
     assert json.loads(result.stdout)["data"] == {"letters": 3, "times": 2}
 
 
+@pytest.mark.processes
 def test_call_prints_data_on_stdout_and_messages_on_stderr(run: Run) -> None:
     """Data goes to stdout, the repairs to stderr."""
     result = run("call", "counting", '{"text": "abc", "times": "2"}', "--trust")
@@ -200,6 +202,7 @@ def test_call_prints_data_on_stdout_and_messages_on_stderr(run: Run) -> None:
     assert "repaired /times" in result.stderr
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("arguments", "code", "exit_code"),
     [
@@ -241,6 +244,7 @@ def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: list[str]) -
     assert run("call", "counting", *arguments).exit_code == 2
 
 
+@pytest.mark.processes
 def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
     """Without a terminal to ask at it is refused, with the remedy; --yes is an answer."""
     refused = run("call", "counting", "text=abc", "--json")
@@ -286,6 +290,7 @@ def test_the_bundled_skills_are_found_beside_the_package() -> None:
     assert bundled_skills() == Path(__file__).parents[2] / "skills"
 
 
+@pytest.mark.processes
 def test_the_help_names_every_command_without_importing_it() -> None:
     """A help text costs no start of the rest."""
     source = (
@@ -315,6 +320,7 @@ def test_a_name_of_5000_letters_is_wrong_usage(command: list[str]) -> None:
     assert len(last) < 400
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("command", [["diff", "contract.json"], ["list"], ["search"], ["validate"], ["tokens"]])
 def test_a_text_of_5000_letters_gives_an_answer(command: list[str], skills: Path) -> None:
     """Of the other commands, which take words and paths."""

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from skillruntime.cli import demo, group
 
+pytestmark = pytest.mark.processes
+
 
 def test_every_scene_of_the_demo_has_the_expected_outcome() -> None:
     """Loaded, repaired, migrated, refused, called: by a real agent loop, offline."""

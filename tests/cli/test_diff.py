@@ -87,6 +87,7 @@ def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
     ]
 
 
+@pytest.mark.processes
 def test_a_git_revision_is_a_side(work: Path) -> None:
     """``skillruntime diff HEAD skills/digest``: what changed since the last commit."""
     directory = work / "skills" / "digest"
@@ -105,6 +106,7 @@ def test_a_git_revision_is_a_side(work: Path) -> None:
     assert diff("HEAD:skills/digest", "HEAD:skills/digest").exit_code == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("spec", ["nowhere.json", "--output=x", "no-such-revision:skills", ":", "HEAD; ls"])
 def test_what_is_neither_path_nor_revision_is_a_usage_error(work: Path, spec: str) -> None:
     """Exit 2, and nothing of it reaches git as an option."""

@@ -21,6 +21,7 @@ def new(*arguments: str) -> Result:
     return CliRunner().invoke(group, ["new", *arguments], env={"COLUMNS": "200"})
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["script", "function", "instructions"])
 def test_a_new_skill_passes_validate_and_its_own_test(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -35,7 +36,8 @@ def test_a_new_skill_passes_validate_and_its_own_test(
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": PROJECT},
+        # The plugins of this environment take two seconds to import.
+        env={**os.environ, "PYTHONPATH": PROJECT, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
 
     assert "SKILL.md" in document["files"]
@@ -43,6 +45,7 @@ def test_a_new_skill_passes_validate_and_its_own_test(
     assert tested.returncode == 0, tested.stdout
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["script", "function", "instructions"])
 def test_the_next_commands_work(kind: str, tmp_path: Path) -> None:
     """Each can be pasted as it is printed."""
@@ -54,6 +57,7 @@ def test_the_next_commands_work(kind: str, tmp_path: Path) -> None:
         assert CliRunner().invoke(group, arguments).exit_code == 0
 
 
+@pytest.mark.processes
 def test_a_new_script_is_called_with_a_contract(tmp_path: Path) -> None:
     """The printed call counts two words."""
     new("word-count", "--in", str(tmp_path))

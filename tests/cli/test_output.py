@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from skillruntime.cli import group, main
 from skillruntime.cli.output import to_github
 from skillruntime.cli.prompt import command as prompt
 from skillruntime.diagnostic import Diagnostic, Severity
+from tests.in_process import run_command, run_on_terminal
 
 EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b31m \u202eback"
 
@@ -47,32 +47,6 @@ def skills(tmp_path: Path) -> Path:
     return tmp_path / "skills"
 
 
-def on_a_terminal(arguments: list[str]) -> bytes:
-    """Run a command on a terminal of its own, and return every byte that reaches it."""
-    leader, follower = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "skillruntime.cli", *arguments],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env=environment,
-    )
-    os.close(follower)
-    received = b""
-    while True:
-        try:
-            chunk = os.read(leader, 65_536)
-        except OSError:  # Linux ends a terminal whose other side is closed with EIO
-            break
-        if not chunk:
-            break
-        received += chunk
-    os.close(leader)
-    process.wait(60)
-    return received
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -83,9 +57,9 @@ def on_a_terminal(arguments: list[str]) -> bytes:
         ["show", "evil"],
         ["show", "evil", "--body"],
         ["show", "evil", "--json"],
-        ["call", "evil", "--trust"],
-        ["call", "evil", "--trust", "--json"],
-        ["call", "evil", '{"text": 1, "\\u001b[2J\\u009b": 2}', "--trust"],
+        pytest.param(["call", "evil", "--trust"], marks=pytest.mark.processes),
+        pytest.param(["call", "evil", "--trust", "--json"], marks=pytest.mark.processes),
+        pytest.param(["call", "evil", '{"text": 1, "\\u001b[2J\\u009b": 2}', "--trust"], marks=pytest.mark.processes),
         ["init", "evil", "--dry-run", "--force"],
         ["lock"],
     ],
@@ -97,7 +71,7 @@ def test_no_control_sequence_of_a_skill_reaches_a_terminal(
     """Whatever a skill writes into its texts, file names and output: only rich's own styles are sent."""
     monkeypatch.chdir(tmp_path)
 
-    received = on_a_terminal([*arguments, "--skills", str(skills)]).decode()
+    received = run_on_terminal(*arguments, "--skills", str(skills))
 
     for sequence in ("\x1b]0", "\x1b[2J", "\x1b[31m.md", "\x07", "\x9b", "\u202e"):
         assert sequence not in received
@@ -109,7 +83,7 @@ def test_no_control_sequence_of_a_skill_reaches_a_terminal(
 )
 def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -> None:
     """The commands that take a directory instead of --skills."""
-    received = on_a_terminal([*command, str(skills)]).decode()
+    received = run_on_terminal(*command, str(skills))
 
     for sequence in ("\x1b]0", "\x1b[2J", "\x9b", "\u202e"):
         assert sequence not in received
@@ -118,6 +92,18 @@ def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -
 @pytest.mark.parametrize("command", [["list"], ["show", "zaehlen"], ["search", "zaehlen"], ["prompt"]])
 def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -> None:
     """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that every reader gets JSON."""
+    drawn = run_command(*command, "--skills", str(skills), charset="ascii")
+    data = run_command(*command, "--skills", str(skills), "--json", charset="ascii")
+
+    assert (drawn.exit_code, data.exit_code) == (0, 0), drawn.stderr + data.stderr
+    assert "hlt" in drawn.stdout
+    assert data.stdout.isascii()
+    assert "Zählt" in json.dumps(json.loads(data.stdout), ensure_ascii=False)
+
+
+@pytest.mark.processes
+def test_a_process_works_under_an_ascii_locale(skills: Path) -> None:
+    """Which decides how Python makes its streams."""
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))},
         "LC_ALL": "POSIX",
@@ -126,13 +112,10 @@ def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -
         "PYTHONIOENCODING": "",
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    arguments = [sys.executable, "-m", "skillruntime.cli", *command, "--skills", str(skills)]
+    arguments = [sys.executable, "-m", "skillruntime", "list", "--skills", str(skills), "--json"]
 
-    drawn = subprocess.run(arguments, capture_output=True, check=False, env=environment)
-    data = subprocess.run([*arguments, "--json"], capture_output=True, check=False, env=environment)
+    data = subprocess.run(arguments, capture_output=True, check=True, env=environment)
 
-    assert (drawn.returncode, data.returncode) == (0, 0), drawn.stderr + data.stderr
-    assert "hlt" in drawn.stdout.decode()
     assert "Zählt" in json.dumps(json.loads(data.stdout.decode("ascii")), ensure_ascii=False)
 
 
@@ -169,6 +152,7 @@ def test_search_finds_a_name_in_a_catalog_of_two_and_shows_no_hit_of_score_0(ski
     assert "100%" in drawn.stdout
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shell_completion_works_as_documented(shell: str) -> None:
     """The variable that docs/cli.md names prints the script for each shell."""
@@ -226,6 +210,7 @@ def test_a_command_for_a_program_exits_as_usual(arguments: list[str], code: int)
     assert stopped.value.code == code
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["--help"]])
 def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) -> None:
@@ -233,7 +218,7 @@ def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) ->
     options = [] if command == ["--help"] else ["-s", str(skills)]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "skillruntime.cli", *command, *options],
+            [sys.executable, "-m", "skillruntime", *command, *options],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -241,11 +226,12 @@ def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) ->
     assert (done.returncode, done.stderr) == (1, "The output cannot be written: No space left on device\n")
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name != "posix", reason="only a POSIX shell closes a stream")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_a_command_works_with_a_closed_stream(skills: Path, closed: str) -> None:
     """A shell may close stdout or stderr; the command still does its work and exits as usual."""
-    line = f'exec "{sys.executable}" -m skillruntime.cli list -s "{skills}" {closed}'
+    line = f'exec "{sys.executable}" -m skillruntime list -s "{skills}" {closed}'
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
     assert (done.returncode, "Traceback" in done.stderr, "rror" in done.stderr) == (0, False, False)
 

@@ -73,6 +73,7 @@ def test_prepare_of_a_skill_without_packages_does_nothing(run: Run, tmp_path: Pa
     assert json.loads(result.stdout) == {"skill": "needy", "prepared": {}}
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here")
 def test_call_grants_what_its_options_name(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the options the call is refused, and the error names them."""

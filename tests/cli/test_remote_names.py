@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from skillruntime.cli import group
 
+pytestmark = pytest.mark.processes
+
 pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
 
 SCRIPT = """import json, sys
@@ -49,14 +51,14 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (skills / "echo" / "contract.json").write_text(json.dumps(CONTRACT))
     options = ["serve", "-s", str(skills), "--trust", "--memory", "--port", "0"]
     server = subprocess.Popen(
-        [sys.executable, "-m", "skillruntime.cli", *options], stderr=subprocess.PIPE, text=True, cwd=skills
+        [sys.executable, "-m", "skillruntime", *options], stderr=subprocess.PIPE, text=True, cwd=skills
     )
     assert server.stderr is not None
     url = next(line.split()[-1] for line in server.stderr if line.startswith("serving"))
     yield f"{url}/skills/echo"
     server.send_signal(signal.SIGTERM)
     server.stderr.read()
-    assert server.wait(60) == 0
+    assert server.wait(300) == 0
     server.stderr.close()
 
 

@@ -1,0 +1,47 @@
+"""Findings as SARIF 2.1.0 (OASIS), which GitHub and other hosts of code show beside the lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from skillruntime import __version__
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["sarif_option", "to_sarif"]
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
+
+sarif_option = click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as SARIF 2.1.0.")
+
+
+def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
+    """Return the SARIF log of *findings*; paths below the current directory are relative to it.
+
+    >>> log = to_sarif([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "not lowercase", 2, 7)])
+    >>> log["runs"][0]["results"][0]["ruleId"]
+    'name-form'
+    """
+    driver = {"name": "skillruntime", "version": __version__, "rules": [{"id": rule} for rule in _rules(findings)]}
+    run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+
+
+def _rules(findings: Sequence[Diagnostic]) -> list[str]:
+    return list(dict.fromkeys(finding.rule for finding in findings))
+
+
+def _result(finding: Diagnostic) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": os.path.relpath(finding.path).replace(os.sep, "/")}}
+    if finding.line is not None:
+        place["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
+    message = f"{finding.message}; {finding.hint}" if finding.hint else finding.message
+    return {
+        "ruleId": finding.rule,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": message},
+        "locations": [{"physicalLocation": place}],
+    }

@@ -1,0 +1,101 @@
+"""Findings as SARIF, directories as plain arguments, and lists that stay short."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skillruntime.cli import group
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a valid skill and one whose description needs quotes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, description in (("one", "Counts words. Use when asked."), ("two", "Draws: lines. Use when asked.")):
+        (tmp_path / "own" / name).mkdir(parents=True)
+        text = f"---\nname: {name}\ndescription: {description}\n---\nBody.\n"
+        (tmp_path / "own" / name / "SKILL.md").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(group, list(arguments), env={"COLUMNS": "200"})
+
+
+def results(result: Result) -> list[dict[str, Any]]:
+    """Return the results of the SARIF log on stdout."""
+    log = json.loads(result.stdout)
+    assert log["version"] == "2.1.0"
+    [sarif_run] = log["runs"]
+    assert {each["id"] for each in sarif_run["tool"]["driver"]["rules"]} == {
+        each["ruleId"] for each in sarif_run["results"]
+    }
+    found: list[dict[str, Any]] = sarif_run["results"]
+    return found
+
+
+def test_validate_says_where_each_finding_is(work: Path) -> None:
+    """The path is relative to the directory of the build, with line and column."""
+    result = run("validate", "own", "--sarif")
+
+    [found] = [each for each in results(result) if each["ruleId"] == "yaml-invalid"]
+    place = found["locations"][0]["physicalLocation"]
+    assert result.exit_code == 1
+    assert found["level"] == "error"
+    assert place["artifactLocation"]["uri"] == "own/two/SKILL.md"
+    assert place["region"]["startLine"] == 3
+
+
+def test_only_one_form_is_printed(work: Path) -> None:
+    """Two forms at once are a usage error."""
+    assert run("validate", "own", "--sarif", "--json").exit_code == 2
+
+
+def test_diff_reports_what_needs_a_higher_version(work: Path) -> None:
+    """An error for each change that the version does not cover; a note where it does."""
+    (work / "old.json").write_text(
+        json.dumps({"version": "1.0.0", "input": {"type": "object", "properties": {"a": {"type": "string"}}}})
+    )
+    changed = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}
+    for version, level, code in (("1.0.1", "error", 1), ("2.0.0", "note", 0)):
+        (work / "new.json").write_text(json.dumps({"version": version, "input": changed}))
+
+        result = run("diff", "old.json", "new.json", "--sarif")
+
+        assert result.exit_code == code
+        assert {each["level"] for each in results(result)} == {level}
+
+
+def test_lock_and_list_take_a_directory(work: Path) -> None:
+    """As validate does; a text without a slash is searched for."""
+    assert run("lock", "own").exit_code == 0
+    assert results(run("lock", "--check", "own", "--sarif")) == []
+    (work / "own" / "one" / "new.txt").write_text("x", encoding="utf-8")
+
+    [changed] = results(run("lock", "--check", "own", "--sarif"))
+
+    assert changed["ruleId"] == "lock-changed"
+    assert [line.split("\t")[0] for line in run("list", "./own").stdout.splitlines()] == ["one", "two"]
+    assert run("list", "own").stdout == ""
+    assert run("lock", "--sarif", "own").exit_code == 2
+
+
+def test_many_findings_of_one_rule_are_summed_up(work: Path) -> None:
+    """Twenty are drawn, then how many more there are; --json has all."""
+    for number in range(30):
+        (work / "own" / f"s{number}").mkdir()
+        text = f"---\nname: s{number}\ndescription: Draws: lines. Use when asked.\n---\nBody.\n"
+        (work / "own" / f"s{number}" / "SKILL.md").write_text(text, encoding="utf-8")
+
+    drawn = run("list", "./own").stderr
+    document = json.loads(run("list", "./own", "--json").stdout)
+
+    assert drawn.count("warning: ") == 20
+    assert "and 11 more of [yaml-repaired]" in drawn
+    assert len(document["diagnostics"]) == 31
