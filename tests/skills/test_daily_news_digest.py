@@ -16,6 +16,8 @@ import pytest
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
 
+pytestmark = pytest.mark.processes
+
 SKILL = Path(__file__).resolve().parents[2] / "skills" / "daily-news-digest"
 NOW = datetime.now(UTC)
 AI = "Europe agrees on AI regulation"

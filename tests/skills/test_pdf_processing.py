@@ -293,3 +293,18 @@ def test_letters_that_the_forms_font_does_not_have_are_refused(pdf: Any, form_pd
         assert "a person must type" in error["suggested_action"]
     assert pdf.call({"path": "form.pdf", "fields": {"name": "José Müller"}}, "fill-form").exit_code == 0
     assert not (pdf.workspace / "form-filled-2.pdf").exists()
+
+
+def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(pdf: Any, form_pdf: bytes) -> None:
+    """One that was never drawn, in letters that the font lacks: refused with flatten, kept without."""
+    held = form_pdf.replace(b"/V (internal)", b"/V <FEFF674E5C0F9F99>")
+    (pdf.workspace / "form.pdf").write_bytes(held)
+
+    flat = pdf.call({"path": "form.pdf", "fields": {"name": "A"}, "flatten": True}, "fill-form")
+    kept = pdf.call({"path": "form.pdf", "fields": {"name": "A"}, "output_path": "kept.pdf"}, "fill-form")
+
+    assert flat.error["message"] == "field 'office' holds '李小龙', which the form's font does not have"
+    assert kept.document["filled_fields"] == ["name"]
+    fields = pdf.call({"path": "kept.pdf"}, "extract").document["form_fields"]
+    assert next(field["value"] for field in fields if field["name"] == "office") == "李小龙"
+    assert not (pdf.workspace / "form-filled.pdf").exists()

@@ -1,12 +1,13 @@
 """A plot as a PNG: light, legible at a glance, the same bytes for the same figures.
 
-Not a tool: chart.py imports it. The colours stay distinct for people with colour blindness (Okabe and Ito, 2008).
+Not a tool: charts.py imports it. The colours stay distinct for people with colour blindness (Okabe and Ito, 2008).
 """
 
 from __future__ import annotations
 
 import io
 import warnings
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from matplotlib.ticker import FuncFormatter
 INK, QUIET, GRID = "#1f2328", "#59636e", "#e3e6ea"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+MAX_SERIES = len(COLOURS)
 INCHES, DPI = (9.0, 5.2), 150
 WIDER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "Arial Unicode MS")
 STYLE = {
@@ -36,8 +38,29 @@ STYLE = {
 }
 
 
-def draw(plot: Any) -> tuple[bytes, tuple[int, int], list[str]]:
-    """Return the PNG of *plot*, its width and height in pixels, and what a reader should know."""
+@dataclass(slots=True)
+class Plot:
+    """What is drawn: for each series (one, named "", without a split) its x and y values, in order.
+
+    *categories* are the x values of bars and lines, in their order.
+    """
+
+    kind: str
+    title: str
+    x_label: str
+    y_label: str
+    lines: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
+    categories: list[Any] = field(default_factory=list)
+    bin_width: float = 0.0
+
+    @property
+    def points(self) -> int:
+        """Return how many bars, points or bins there are."""
+        return sum(map(len, self.lines.values()))
+
+
+def draw(plot: Plot) -> tuple[bytes, list[str]]:
+    """Return the PNG of *plot*, and what a reader should know."""
     installed = {font.name for font in fontManager.ttflist}
     fonts = ["DejaVu Sans", *(name for name in WIDER_FONTS if name in installed)]
     with matplotlib.rc_context(STYLE | {"font.family": fonts}), warnings.catch_warnings(record=True) as caught:
@@ -56,19 +79,13 @@ def draw(plot: Any) -> tuple[bytes, tuple[int, int], list[str]]:
         figure.savefig(data, format="png", metadata={"Software": None})
     missing = any("missing from" in str(warning.message) for warning in caught)
     said = ["Some characters are in no installed font and show as boxes."] if missing else []
-    return data.getvalue(), (round(INCHES[0] * DPI), round(INCHES[1] * DPI)), said
+    return data.getvalue(), said
 
 
-def _bars(axes: Any, plot: Any) -> None:
-    categories = list(dict.fromkeys(x for line in plot.lines.values() for x, _ in line))
-    if plot.x_kind in ("text", "other"):
-        first = [x for x, _ in max(plot.lines.values(), key=len)]
-        categories = first + [x for x in categories if x not in first]
-    else:
-        categories.sort()
-    labels = [_cut(_name(x), 28) for x in categories]
+def _bars(axes: Any, plot: Plot) -> None:
+    labels = [_cut(_name(x), 28) for x in plot.categories]
     across = max(map(len, labels)) > 12 or len(labels) > 12  # long names read better beside lying bars
-    place = {category: index for index, category in enumerate(categories)}
+    place = {category: index for index, category in enumerate(plot.categories)}
     thick = 0.78 / len(plot.lines)
     for number, (name, line) in enumerate(plot.lines.items()):
         shift = (number - (len(plot.lines) - 1) / 2) * thick
@@ -82,18 +99,16 @@ def _bars(axes: Any, plot: Any) -> None:
         axes.set_yticks(range(len(labels)), labels)
         axes.invert_yaxis()
         _label(axes, plot.y_label, "" if len(plot.x_label) > 40 else plot.x_label, grid="x")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
     else:
         axes.set_xticks(range(len(labels)), labels)
         _label(axes, plot.x_label, plot.y_label, grid="y")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
 
 
-def _line(axes: Any, plot: Any) -> None:
-    moments = plot.x_kind == "temporal" and all(_moment(x) for line in plot.lines.values() for x, _ in line)
-    categories = sorted({x for line in plot.lines.values() for x, _ in line})
+def _line(axes: Any, plot: Plot) -> None:
+    categories = plot.categories
+    moments = all(_moment(x) for x in categories)
+    numeric = all(isinstance(x, int | float) for x in categories)
     place = {x: index for index, x in enumerate(categories)}
-    numeric = plot.x_kind == "numeric"
     for number, (name, line) in enumerate(plot.lines.items()):
         xs = [_moment(x) if moments else x if numeric else place[x] for x, _ in line]
         marker = MARKERS[number] if len(line) <= 40 else None
@@ -109,34 +124,33 @@ def _line(axes: Any, plot: Any) -> None:
     else:
         step = -(-len(categories) // 12)
         axes.set_xticks(range(0, len(categories), step), [_cut(_name(x), 14) for x in categories[::step]])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
 
 
-def _scatter(axes: Any, plot: Any) -> None:
+def _scatter(axes: Any, plot: Plot) -> None:
     size = 36 if plot.points <= 300 else 14 if plot.points <= 2000 else 8
     for number, (name, line) in enumerate(plot.lines.items()):
         xs, ys = [x for x, _ in line], [y for _, y in line]
         style = {"s": size, "alpha": 0.7, "linewidths": 0, "marker": MARKERS[number]}
         axes.scatter(xs, ys, color=COLOURS[number], label=name, **style)
     _label(axes, plot.x_label, plot.y_label, grid="both")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
 
 
-def _histogram(axes: Any, plot: Any) -> None:
+def _histogram(axes: Any, plot: Plot) -> None:
     line = plot.lines[""]
     style = {"align": "edge", "color": COLOURS[0], "edgecolor": "white", "linewidth": 0.8}
     axes.bar([x for x, _ in line], [y for _, y in line], width=plot.bin_width, **style)
-    _label(axes, plot.x_label, plot.y_label, grid="y")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+    _label(axes, plot.x_label, plot.y_label, grid="y", numbers="both")
 
 
-def _label(axes: Any, x: str, y: str, *, grid: str) -> None:
+def _label(axes: Any, x: str, y: str, *, grid: str, numbers: str = "") -> None:
+    """Name both axes; write short numbers on those of *grid*, or of *numbers*."""
     axes.set_xlabel(_cut(x, 60))
     axes.set_ylabel(_cut(y, 60))
     axes.grid(axis=grid, color=GRID, linewidth=0.8)
     axes.tick_params(length=0)
+    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if (numbers or grid) in (name, "both"):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
 
 
 def _moment(text: Any) -> datetime | None:

@@ -1,8 +1,8 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["duckdb>=1.4,<3"]
+# dependencies = ["duckdb>=1.4,<3", "python-calamine>=0.5,<1"]
 # ///
-"""Summarise a CSV, Parquet or JSON-lines file: shape, column types, gaps, ranges, quantiles, frequent values.
+"""Summarise a CSV, XLSX, JSON or Parquet file: shape, column types, gaps, ranges, quantiles, frequent values.
 
 Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
 
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from column_types import Column
 from script_call import answer, shown_path
-from tables import Column, Table, open_table, plain
+from tables import Table, database, open_table, plain
 
 SKILL = Path(__file__).resolve().parents[1]
 MAX_COLUMNS = 50
@@ -27,7 +28,8 @@ QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the table's shape and one entry per column asked for."""
-    with open_table(arguments) as table:
+    with database() as opened:
+        table = open_table(opened, arguments)
         names = arguments.get("columns")
         chosen = [table.column(name, f"/columns/{index}") for index, name in enumerate(names or [])]
         chosen = chosen or list(table.columns[:MAX_COLUMNS])
@@ -41,7 +43,7 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
             "columns": [_summarise(table, column, arguments["top_values"]) for column in chosen],
             "sample": _sample(table, chosen, arguments["sample_rows"]),
         }
-        warnings = []
+        warnings = list(table.notes)
         if not names and len(table.columns) > MAX_COLUMNS:
             rest = ", ".join(column.name for column in table.columns[MAX_COLUMNS : MAX_COLUMNS + 20])
             warnings.append(f"Only the first {MAX_COLUMNS} columns are summarised; name others in columns: {rest}")
@@ -69,15 +71,18 @@ def _summarise(table: Table, column: Column, top: int) -> dict[str, Any]:
         least, most = table.rows(f"SELECT min({column.sql})::VARCHAR, max({column.sql})::VARCHAR FROM data")[0]
         entry |= {"min": plain(least), "max": plain(most)}
     if column.kind == "text":
-        entry |= _lengths(table, column)
+        text = f"length({column.sql}::VARCHAR)"
+        least, most = table.rows(f"SELECT min({text}), max({text}) FROM data")[0]
+        entry |= {"min_length": least, "max_length": most}
     repeats = different < filled if column.kind == "text" else different * 2 <= filled
     if top and (repeats or column.kind == "boolean"):  # where nearly every value is another, none is frequent
         entry["top_values"] = _top(table, column, filled, top)
-    notes = []
+    notes = [f"{column.note}."] if column.note else []
+    if column.undecided:
+        notes.append(f"{column.undecided!r} can be two dates: ask the user, then send date_format.")
     if different == 1 and filled == table.row_count > 1:
         notes.append("Every row has the same value.")
-    if column.kind == "text" and (note := _almost_numeric(table, column, filled)):
-        notes.append(note)
+    notes += _almost(table, column, filled)
     return entry | ({"notes": notes} if notes else {})
 
 
@@ -109,12 +114,6 @@ def _short(number: float | None) -> float | None:
     return None if number is None else float(f"{number:.10g}")
 
 
-def _lengths(table: Table, column: Column) -> dict[str, Any]:
-    text = f"length({column.sql}::VARCHAR)"
-    least, most = table.rows(f"SELECT min({text}), max({text}) FROM data")[0]
-    return {"min_length": least, "max_length": most}
-
-
 def _top(table: Table, column: Column, filled: int, top: int) -> list[dict[str, Any]]:
     rows = table.rows(
         f"SELECT any_value({column.shown_sql}), count(*) AS n FROM data WHERE {column.sql} IS NOT NULL "
@@ -123,18 +122,15 @@ def _top(table: Table, column: Column, filled: int, top: int) -> list[dict[str, 
     return [{"value": plain(value), "count": count, "share": round(count / filled, 4)} for value, count in rows]
 
 
-def _almost_numeric(table: Table, column: Column, filled: int) -> str | None:
-    """Say so where nearly all of a text column would be numbers, and name what is not."""
-    number = f"TRY_CAST(replace(trim({column.sql}::VARCHAR), ',', '') AS DOUBLE)"
-    (numbers,) = table.rows(f"SELECT count({number}) FROM data")[0]
-    if numbers / filled < 0.9:
-        return None
-    others = table.rows(
-        f"SELECT DISTINCT {column.sql}::VARCHAR AS v FROM data "
-        f"WHERE {column.sql} IS NOT NULL AND {number} IS NULL ORDER BY v LIMIT 3"
-    )
-    shown = ", ".join(repr(plain(value)[:40]) for (value,) in others)
-    return f"{numbers} of {filled} values are numbers, stored as text" + (f"; others: {shown}." if shown else ".")
+def _almost(table: Table, column: Column, filled: int) -> list[str]:
+    """Say so where nearly all of a text column are numbers or dates, and name what is not."""
+    sql, kind = (column.number, "numbers") if column.number else (column.moment, "dates")
+    if not sql:
+        return []
+    others = f"SELECT DISTINCT {column.sql} AS v FROM data WHERE v IS NOT NULL AND ({sql}) IS NULL ORDER BY v LIMIT 3"
+    shown = ", ".join(repr(plain(value)[:40]) for (value,) in table.rows(others))
+    (count,) = table.rows(f"SELECT count({sql}) FROM data")[0]
+    return [f"{count} of {filled} values are {kind}, stored as text" + (f"; others: {shown}." if shown else ".")]
 
 
 def _sample(table: Table, columns: list[Column], count: int) -> list[dict[str, Any]]:

@@ -1,216 +1,227 @@
-"""Opening one data file as a table: CSV, Parquet or JSON, in DuckDB, in memory, offline.
+"""Opening data files as tables: CSV, workbooks, Parquet and JSON, in DuckDB, in memory, offline.
 
-Not a tool: summary.py and chart.py import it.
+Not a tool: summary.py and query.py import it.
 """
 
 from __future__ import annotations
 
-import csv
+import json
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from column_types import Column, Conventions, cleaned, quoted_name, typed_columns
 from script_call import Failure, input_file, shown_path
+from text_tables import as_utf8, load_text, named, quoted_path, sheet_as_text
 
-SUFFIXES = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
-SUFFIXES |= {".jsonl": "json", ".ndjson": "json", ".json": "json"}
-NUMERIC = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL|FLOAT|DOUBLE|REAL|NUMERIC|BIGNUM)\b")
-TEMPORAL = re.compile(r"^(DATE|TIME)")
-TEXT = re.compile(r"^(VARCHAR|ENUM|UUID)\b")
+SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".xls", ".ods", ".parquet", ".json", ".jsonl", ".ndjson")
+ZIP, COMPOUND, PARQUET = b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1"
 MAX_TEXT = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its name, DuckDB's type for it, and what can be done with it."""
-
-    name: str
-    type: str
-
-    @property
-    def kind(self) -> str:
-        """Return "numeric", "boolean", "temporal", "text" or "other"."""
-        if self.type == "BOOLEAN":
-            return "boolean"
-        if self.type.endswith("]"):  # a list of anything
-            return "other"
-        kinds = (("numeric", NUMERIC), ("temporal", TEMPORAL), ("text", TEXT))
-        return next((kind for kind, pattern in kinds if pattern.match(self.type)), "other")
-
-    @property
-    def sql(self) -> str:
-        """Return the name, quoted for SQL."""
-        return '"' + self.name.replace('"', '""') + '"'
-
-    @property
-    def shown_sql(self) -> str:
-        """Return an expression whose value is plain JSON: dates, lists and the like as text."""
-        return self.sql if self.kind in ("numeric", "boolean") else f"CAST({self.sql} AS VARCHAR)"
+Opened = tuple[duckdb.DuckDBPyConnection, Path]  # the database, and a directory for what is thrown away
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A file that was opened, as the table ``data`` of *connection*."""
+    """A file that was opened, as the table *name* of *connection*; *row* is SQL for the number of a row, from 1."""
 
     connection: duckdb.DuckDBPyConnection
+    name: str
     file: Path
     format: str
     columns: tuple[Column, ...]
     row_count: int
+    notes: tuple[str, ...]
+
+    @property
+    def row(self) -> str:
+        """Return SQL for the number of a row: the first one below the header is 1."""
+        return "file_row_number + 1" if self.format == "parquet" else "rowid + 1"
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of *query*."""
         return self.connection.execute(query).fetchall()
 
     def column(self, name: str, path: str) -> Column:
-        """Return the column *name*, in its exact or else its only match in other case. *path* is a JSON Pointer."""
-        exact = [column for column in self.columns if column.name == name]
-        folded = [column for column in self.columns if column.name.casefold() == name.strip().casefold()]
-        if exact or len(folded) == 1:
-            return (exact or folded)[0]
-        known = ", ".join(column.name for column in self.columns[:30])
-        message = f"{shown_path(self.file)!r} has no column {name!r}"
-        raise Failure("INVALID_INPUT", message, f"Its columns: {known}.", path=path)
+        """Return the column that *name* means. *path* is a JSON Pointer."""
+        chosen = named(name, [column.name for column in self.columns], f"{shown_path(self.file)!r} has no column", path)
+        return next(column for column in self.columns if column.name == chosen)
 
 
 @contextmanager
-def open_table(arguments: dict[str, Any]) -> Iterator[Table]:
-    """Open the file that *arguments* name. DuckDB's own temporary files stay out of the workspace.
+def database() -> Iterator[Opened]:
+    """Give a database in memory and a directory for temporary files, which stay out of the workspace."""
+    with tempfile.TemporaryDirectory(prefix="data-analysis-") as temporary, duckdb.connect(":memory:") as connection:
+        connection.execute(f"SET temp_directory = '{temporary}'; SET memory_limit = '2GB'; SET TimeZone = 'UTC'")
+        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        try:
+            yield connection, Path(temporary)
+        except duckdb.OutOfMemoryException as error:
+            action = "Send fewer columns, or a smaller extract of the file."
+            message = "the data does not fit in memory"
+            raise Failure("TOOL_EXECUTION_FAILED", message, action, recoverable=True) from error
+        except duckdb.Error as error:
+            message = f"this cannot be computed: {' '.join(str(error).split())[:200]}"
+            raise Failure("TOOL_EXECUTION_FAILED", message, "Ask for less, or send another file.") from error
+
+
+def open_table(opened: Opened, arguments: dict[str, Any], name: str = "data", path: str = "") -> Table:
+    """Read the file that *arguments* name as the table *name*. *path* is the JSON Pointer of *arguments*.
 
     Raises: Failure, where the file is missing, empty, of another format, or not one table.
     """
-    file = input_file(arguments["path"], "/path", (*SUFFIXES, ".csv.gz"))
-    form = _format(file, arguments["format"])
-    if not file.stat().st_size:
-        raise Failure("INVALID_INPUT", f"{shown_path(file)!r} is empty (0 bytes)", "Send another file.", path="/path")
-    with tempfile.TemporaryDirectory(prefix="data-analysis-") as temporary:
-        settings = {
-            "temp_directory": temporary,
-            "memory_limit": "2GB",
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "TimeZone": "UTC",
-        }
-        with duckdb.connect(":memory:") as connection:
-            for name, value in settings.items():
-                connection.execute(f"SET {name} = '{value}'")
+    connection, temporary = opened
+    file = input_file(arguments["path"], f"{path}/path", SUFFIXES)
+    form = _format(file, f"{path}/path")
+    (temporary / name).mkdir()
+    try:
+        if form == "parquet":
+            columns, notes = _open_parquet(connection, name, file), []
+        elif form == "json":
+            columns, notes = _open_json(connection, name, file, arguments, temporary / name)
+        else:
+            columns, notes = _open_text(opened, name, file, form, arguments, path)
+        (count,) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0]
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        first = re.sub(r"\s+", " ", str(error).split("\n\n")[0].replace(str(file), shown_path(file)))[:240]
+        message = f"{shown_path(file)!r} cannot be read as {form}: {first}"
+        action = "Check that the file is one table, or send another file."
+        raise Failure("INVALID_INPUT", message, action, path=f"{path}/path") from error
+    return Table(connection, name, file, form, tuple(columns), count, tuple(notes))
+
+
+def _format(file: Path, path: str) -> str:
+    """Return the format, by the first bytes: names lie."""
+    with file.open("rb") as opened:
+        head = opened.read(64)
+    if not head:
+        raise Failure("INVALID_INPUT", f"{shown_path(file)!r} is empty (0 bytes)", "Send another file.", path=path)
+    if head.startswith(PARQUET):
+        return "parquet"
+    if head.startswith((ZIP, COMPOUND)):
+        return "workbook"
+    if head.startswith((b"%PDF", b"\x89PNG", b"\xff\xd8")) or file.suffix.lower() in (".parquet", ".pq"):
+        message = f"{shown_path(file)!r} is not a data file"
+        raise Failure("INVALID_INPUT", message, "Send a CSV, XLSX, Parquet or JSON file.", path=path)
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "json" if text.startswith((b"{", b"[{", b"[\n", b"[ ", b"[\r")) else "csv"
+
+
+def _open_parquet(connection: duckdb.DuckDBPyConnection, name: str, file: Path) -> list[Column]:
+    """Leave the file on disk: it can be larger than memory."""
+    options = "hive_partitioning = false, file_row_number = true"
+    connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({quoted_path(file)}, {options})")
+    described = connection.execute(f"DESCRIBE {name}").fetchall()
+    return [Column(row[0], str(row[1])) for row in described if row[0] != "file_row_number"]
+
+
+def _open_json(
+    connection: duckdb.DuckDBPyConnection, name: str, file: Path, arguments: dict[str, Any], temporary: Path
+) -> tuple[list[Column], list[str]]:
+    """Read one array of objects, objects line by line, or an object that holds one array of objects."""
+    notes: list[str] = []
+    read = "CREATE OR REPLACE TABLE raw_{} AS SELECT * FROM read_json({}, sample_size = -1, hive_partitioning = false)"
+    try:
+        connection.execute(read.format(name, quoted_path(file)))
+    except duckdb.InvalidInputException:
+        good = _good_lines(file, temporary / "lines.jsonl", notes)
+        connection.execute(read.format(name, quoted_path(good)))
+    described = connection.execute(f"DESCRIBE raw_{name}").fetchall()
+    lists = [row[0] for row in described if str(row[1]).startswith("STRUCT") and str(row[1]).endswith("[]")]
+    (count,) = connection.execute(f"SELECT count(*) FROM raw_{name}").fetchall()[0]
+    if count == 1 and len(lists) == 1:
+        inner = f"SELECT unnest({quoted_name(lists[0])}, max_depth := 2) FROM raw_{name}"
+        connection.execute(f"CREATE OR REPLACE TABLE raw_{name} AS {inner}")
+        described = connection.execute(f"DESCRIBE raw_{name}").fetchall()
+        notes.append(f"The rows are those of {lists[0]!r}.")
+    texts = {row[0]: row[0] for row in described if row[1] == "VARCHAR"}
+    typed = typed_columns(connection, f"raw_{name}", texts, Conventions.of(arguments, ","))
+    columns = [typed.get(row[0], (Column(row[0], str(row[1])), quoted_name(row[0]))) for row in described]
+    _create(connection, name, columns)
+    return [column for column, _ in columns], notes
+
+
+def _good_lines(file: Path, copy: Path, notes: list[str]) -> Path:
+    """Write the lines that are JSON objects to *copy*. Where most are not, the file is not JSON lines: return it."""
+    bad, read = [], 0
+    with file.open(encoding="utf-8-sig", errors="replace") as lines, copy.open("w", encoding="utf-8") as to:
+        for number, line in enumerate(lines, 1):
             try:
-                connection.execute(_create(file, form, arguments))
-                if form == "csv" and (delimiter := _missed_delimiter(connection)):
-                    connection.execute("DROP TABLE data")
-                    connection.execute(_create(file, form, arguments, delimiter))
-                described = connection.execute("DESCRIBE data").fetchall()
-                (count,) = connection.execute("SELECT count(*) FROM data").fetchall()[0]
-                columns = tuple(Column(row[0], str(row[1])) for row in described)
-                yield Table(connection, file, form, columns, count)
-            except duckdb.Error as error:
-                raise _refusal(file, form, error, arguments) from error
+                if line.strip() and isinstance(json.loads(line), dict):
+                    to.write(line if line.endswith("\n") else line + "\n")
+                    read += 1
+            except ValueError:
+                bad.append(f"line {number}: {line.strip()[:60]!r}")
+    if len(bad) * 4 > read:
+        return file
+    notes.append(f"{len(bad)} of {read + len(bad)} lines are not JSON and are left out: {bad[0]}.")
+    return copy
 
 
-def _format(file: Path, chosen: str) -> str:
-    if chosen != "auto":
-        return "json" if chosen == "jsonl" else chosen
-    suffix = Path(file.stem).suffix if file.suffix.lower() == ".gz" else file.suffix
-    if suffix.lower() in SUFFIXES:
-        return SUFFIXES[suffix.lower()]
-    message = f"the format of {shown_path(file)!r} is not known from its name"
-    raise Failure("INVALID_INPUT", message, "Send format: csv, parquet or jsonl.", path="/format")
+def _open_text(
+    opened: Opened, name: str, file: Path, form: str, arguments: dict[str, Any], path: str
+) -> tuple[list[Column], list[str]]:
+    connection, temporary = opened[0], opened[1] / name
+    notes: list[str] = []
+    if form == "workbook":
+        text, notes = sheet_as_text(file, arguments.get("sheet"), temporary, path)
+    else:
+        text = as_utf8(file, arguments.get("encoding"), temporary, path)
+    layout = load_text(connection, f"raw_{name}", text, shown_path(file), arguments.get("has_header"), path)
+    names = {f"c{index}": column for index, column in enumerate(layout.names)}
+    filled = [f"count({cleaned(raw)})" for raw in names]
+    counts = connection.execute(f"SELECT {', '.join(filled)} FROM raw_{name}").fetchall()[0]
+    for (raw, column), count in zip(list(names.items()), counts, strict=True):
+        if not count and re.fullmatch(r"column\d+", column) and len(names) > 1:
+            del names[raw]  # a column without a name or a value is a delimiter too many
+    columns = [*typed_columns(connection, f"raw_{name}", names, Conventions.of(arguments, layout.delimiter)).values()]
+    empty = " AND ".join(f"{cleaned(raw)} IS NULL" for raw in names)
+    _create(connection, name, columns, f"NOT ({empty})")
+    notes += layout.notes
+    _note_total(connection, name, [column for column, _ in columns], notes)
+    return [column for column, _ in columns], notes
 
 
-def _missed_delimiter(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Return the delimiter of a table that was taken for one column because one of its rows is broken.
-
-    Read again with it, the file gives the error that names the row.
-    """
-    names = [row[0] for row in connection.execute("DESCRIBE data").fetchall()]
-    if len(names) != 1:
-        return None
-    column = Column(names[0], "VARCHAR").sql
-    for delimiter in ",;\t|":
-        query = f"SELECT count(*), count(*) FILTER (contains({column}::VARCHAR, '{delimiter}')) FROM data"
-        rows, split = connection.execute(query).fetchall()[0]
-        if delimiter in names[0] and split > rows / 2:
-            return delimiter
-    return None
+def _note_total(connection: duckdb.DuckDBPyConnection, name: str, columns: list[Column], notes: list[str]) -> None:
+    """Say so where the last row is the sum of those above it: a total, which would count everything twice."""
+    for column in columns:
+        if column.kind == "numeric":
+            parts = f"count(*), max({column.sql}) FILTER (rowid = m), sum({column.sql}) FILTER (rowid < m)"
+            query = f"SELECT {parts} FROM {name}, (SELECT max(rowid) AS m FROM {name})"
+            count, last, above = connection.execute(query).fetchall()[0]
+            if count > 3 and last and above is not None and abs(last - above) < 1e-9 * abs(last):
+                notes.append(f"The last row looks like a total of {column.name!r}; leave it out with where.")
 
 
-def _create(file: Path, form: str, arguments: dict[str, Any], delimiter: str | None = None) -> str:
-    """Return the statement that makes ``data`` of *file*. Parquet stays on disk; text is read once, whole."""
-    pattern = re.sub(r"([*?\[])", r"[\1]", str(file))  # a name is a name, not a pattern
-    path = "'" + pattern.replace("'", "''") + "'"
-    if form == "parquet":
-        return f"CREATE VIEW data AS SELECT * FROM read_parquet({path}, hive_partitioning = false)"
-    if form == "json":
-        return f"CREATE TABLE data AS SELECT * FROM read_json({path}, sample_size = -1, hive_partitioning = false)"
-    header = "true" if arguments["has_header"] else "false"
-    header += f", delim = '{delimiter}'" if delimiter else ""
-    return (
-        f"CREATE TABLE data AS SELECT * FROM read_csv({path}, sample_size = -1, hive_partitioning = false, "
-        f"header = {header}, skip = {int(arguments['skip_lines'])}, encoding = '{arguments['encoding']}')"
-    )
-
-
-def _refusal(file: Path, form: str, error: duckdb.Error, arguments: dict[str, Any]) -> Failure:
-    """Return what went wrong in one line, with the parameter that could correct it."""
-    said = str(error)
-    shown = shown_path(file)
-    if isinstance(error, duckdb.OutOfMemoryException):
-        action = "Send fewer columns, or a smaller extract of the file."
-        return Failure("TOOL_EXECUTION_FAILED", f"{shown!r} does not fit in memory", action, recoverable=True)
-    if "not utf-8" in said.lower() or "invalid unicode" in said.lower():
-        action = "Send encoding: latin-1 (or utf-16)."
-        return Failure("INVALID_INPUT", f"{shown!r} is not {arguments['encoding']} text", action, path="/encoding")
-    if form == "csv" and (ragged := _ragged_line(file, arguments)):
-        action = "Correct that line (quote values that hold the delimiter); send skip_lines if the table starts later."
-        return Failure("INVALID_INPUT", f"{shown!r} is not one table: {ragged}", action, path="/path")
-    first = re.sub(r"\s+", " ", said.split("\n\n")[0].replace(str(file), shown))[:240]
-    action = {
-        "csv": "Check that the file is one table; send skip_lines if it starts with lines that are not part of it.",
-        "parquet": "Send the format that the file really has, or another file.",
-        "json": "Send JSON lines (one object per line) or one JSON array of objects.",
-    }[form]
-    return Failure("INVALID_INPUT", f"{shown!r} cannot be read as {form}: {first}", action, path="/path")
-
-
-def _ragged_line(file: Path, arguments: dict[str, Any]) -> str | None:
-    """Say which line is the first with more or fewer values than the one at the top."""
-    if file.suffix.lower() == ".gz":
-        return None
-    with file.open(encoding=arguments["encoding"], errors="replace", newline="") as opened:
-        lines = islice(opened, arguments["skip_lines"], 1_000_000)
-        first = next(lines, "")
-        delimiter = max(",;\t|", key=first.count)
-        try:
-            rows = csv.reader(chain([first], lines), delimiter=delimiter)
-            wanted = len(next(rows, []))
-            for row in rows:
-                if row and len(row) != wanted:
-                    line = arguments["skip_lines"] + rows.line_num
-                    return f"line {line} has {len(row)} value(s), the first line {wanted} (delimiter {delimiter!r})"
-        except csv.Error:
-            return None
-    return None
+def _create(
+    connection: duckdb.DuckDBPyConnection, name: str, columns: list[tuple[Column, str]], where: str = "true"
+) -> None:
+    selected = ", ".join(f"{sql} AS {column.sql}" for column, sql in columns)
+    connection.execute(f"CREATE TABLE {name} AS SELECT {selected} FROM raw_{name} WHERE {where}")
+    connection.execute(f"DROP TABLE raw_{name}")
 
 
 def plain(value: Any) -> Any:
-    """Return *value* as JSON has it: no NaN, no infinity, no text beyond 200 characters.
+    """Return *value* as JSON has it: no NaN, no infinity, no text beyond 200 characters, no noise of binary fractions.
 
-    >>> plain(Decimal("1.50")), plain(float("nan")), plain("x" * 300)[-2:]
-    (1.5, 'nan', 'x…')
+    >>> plain(Decimal("1.50")), plain(0.1 + 0.2), plain(3.0), plain(float("nan")), plain("x" * 300)[-2:]
+    (1.5, 0.3, 3, 'nan', 'x…')
     """
     if isinstance(value, Decimal):
         value = int(value) if value == value.to_integral_value() and abs(value) > 2**53 else float(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return value if isfinite(value) else str(value)
+        if not isfinite(value):
+            return str(value)
+        return int(value) if value.is_integer() and abs(value) < 2**53 else float(f"{value:.15g}")
     text = str(value)
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -11,7 +11,6 @@ Reads one JSON object on standard input (the contract's ``input``), prints one J
 
 from __future__ import annotations
 
-import difflib
 import io
 import sys
 from pathlib import Path
@@ -89,14 +88,15 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
 
     def shown(text: str) -> str:
         # The fonts that every reader has draw these letters alone; others would be a row of question marks.
-        missing = [letter for letter in text if not _is_latin(letter)]
-        if missing:
-            message = f"the font of field {name!r} has no {''.join(dict.fromkeys(missing))[:20]!r}"
-            raise refuse(message, "Send Latin letters, or tell the user that a person must type this field.")
+        if missing := _undrawable(text):
+            action = "Send letters of Western European languages, or tell the user that a person must type this field."
+            raise refuse(f"the font of field {name!r} has no {missing!r}", action)
         return text
 
     field = fields.get(name)
     if field is None:
+        import difflib
+
         close = difflib.get_close_matches(name, fields, 3, 0.4) or list(fields)[:10]
         raise refuse(f"the form has no field {name!r}", f"Its fields include: {', '.join(close)}.")
     if field.is_read_only:
@@ -141,7 +141,12 @@ def _write(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, An
     if "/Fields" not in form:
         form[NameObject("/Fields")] = ArrayObject()
     if flatten:  # a value that was never drawn would be lost with its field
-        stored = _undrawn(writer, fields) | stored
+        undrawn = _undrawn(writer, fields)
+        for name, value in undrawn.items():
+            if name not in stored and (missing := _undrawable(str(value))):
+                message = f"field {name!r} holds {missing!r}, which the form's font does not have"
+                raise Failure("INVALID_INPUT", message, "Send flatten=false: readers draw it.", path="/flatten")
+        stored = undrawn | stored
     if stored:
         labels = {name: _label(fields[name], value) for name, value in stored.items()}
         writer.update_page_form_field_values(None, labels, auto_regenerate=not flatten)
@@ -196,12 +201,9 @@ def _warnings(reader: PdfReader, fields: dict[str, FormField]) -> list[str]:
     return warnings
 
 
-def _is_latin(text: str) -> bool:
-    try:
-        text.encode("cp1252")
-    except UnicodeEncodeError:
-        return False
-    return True
+def _undrawable(text: str) -> str:
+    """Return the letters of *text* that the fonts of every reader lack."""
+    return "".join(dict.fromkeys(letter for letter in text if not letter.encode("cp1252", "ignore")))[:20]
 
 
 if __name__ == "__main__":

@@ -8,24 +8,16 @@ already; by hand, :func:`read_arguments` applies the parts that catch malformed 
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
+TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "array": list, "object": dict}
+SIZES = {str: ("Length", "characters"), list: ("Items", "entries"), dict: ("Properties", "entries")}
 
 
 class Failure(Exception):  # noqa: N818 - the word of the protocol
@@ -66,18 +58,26 @@ def read_arguments(contract: Path) -> dict[str, Any]:
         raise Failure("INVALID_INPUT", "the arguments are not a JSON object", 'Send one JSON object: {"name": value}.')
     schema = json.loads(contract.read_text(encoding="utf-8"))["input"]
     properties: dict[str, Any] = schema["properties"]
+    _check_object(arguments, schema, "")
+    return {name: part["default"] for name, part in properties.items() if "default" in part} | arguments
+
+
+def _check_object(arguments: dict[str, Any], schema: dict[str, Any], path: str) -> None:
+    """Refuse *arguments* unless their names and values fit the properties of *schema*."""
+    properties: dict[str, Any] = schema["properties"]
     for name in arguments:
         if name not in properties:
+            import difflib  # here and below: what few calls need, the others need not wait for
+
             close = difflib.get_close_matches(name, properties, 1)
             hint = f"Did you mean {close[0]!r}?" if close else f"Known names: {', '.join(properties)}."
-            raise Failure("INVALID_INPUT", f"there is no parameter {name!r}", hint, path=f"/{name}")
+            raise Failure("INVALID_INPUT", f"there is no parameter {name!r}", hint, path=f"{path}/{name}")
     for name in schema.get("required", []):
         if name not in arguments:
-            hint = f"Send {name!r}: {properties[name]['description']}"
-            raise Failure("MISSING_REQUIRED_PARAM", f"{name!r} is a required parameter", hint, path=f"/{name}")
+            hint = f"Send {name!r}: {properties[name].get('description', 'see the contract')}"
+            raise Failure("MISSING_REQUIRED_PARAM", f"{name!r} is a required parameter", hint, path=f"{path}/{name}")
     for name, value in arguments.items():
-        _check(value, properties[name], f"/{name}")
-    return {name: part["default"] for name, part in properties.items() if "default" in part} | arguments
+        _check(value, properties[name], f"{path}/{name}")
 
 
 def _check(value: Any, schema: dict[str, Any], path: str) -> None:
@@ -90,17 +90,17 @@ def _check(value: Any, schema: dict[str, Any], path: str) -> None:
         wrong = f"is not of type {' or '.join(kinds)}"
     elif "enum" in schema and value not in schema["enum"]:
         wrong = f"is not one of {', '.join(map(str, schema['enum']))}"
-    elif isinstance(value, str):
-        if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
-            wrong = f"is not {schema.get('minLength', 0)} to {schema.get('maxLength', 'any number of')} characters long"
-        elif "pattern" in schema and not re.search(schema["pattern"], value):
-            wrong = f"does not match {schema['pattern']}"
-    elif isinstance(value, list | dict):
-        least, most = ("minItems", "maxItems") if isinstance(value, list) else ("minProperties", "maxProperties")
+    elif isinstance(value, str | list | dict):
+        word, unit = SIZES[type(value)]
+        least, most = f"min{word}", f"max{word}"
         if not schema.get(least, 0) <= len(value) <= schema.get(most, len(value)):
-            wrong = f"has not {schema.get(least, 0)} to {schema.get(most, 'any number of')} entries"
+            wrong = f"has not {schema.get(least, 0)} to {schema.get(most, 'any number of')} {unit}"
+        elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+            wrong = f"does not match {schema['pattern']}"
+        elif isinstance(value, dict) and "properties" in schema:
+            _check_object(value, schema, path)
         inner = schema.get("items") if isinstance(value, list) else schema.get("additionalProperties")
-        if isinstance(inner, dict) and not wrong:
+        if isinstance(inner, dict) and not wrong and not isinstance(value, str):
             for key, part in enumerate(value) if isinstance(value, list) else value.items():
                 _check(part, inner, f"{path}/{key}")
     elif isinstance(value, int | float) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
@@ -129,6 +129,8 @@ def input_file(name: str, path: str, suffixes: tuple[str, ...]) -> Path:
     target = inside_workspace(name, path)
     if target.is_file():
         return target
+    import difflib
+
     found = (shown_path(file) for file in sorted(Path.cwd().rglob("*")) if file.name.lower().endswith(suffixes))
     names = [file for file, _ in zip(found, range(200), strict=False)]
     close = difflib.get_close_matches(shown_path(target), names, 3, 0.3) or names[:5]
@@ -157,6 +159,8 @@ def write_output(target: Path, data: bytes, path: str, *, overwrite: bool) -> No
     if target.is_file() and not overwrite and target.read_bytes() != data:
         action = "Choose another name, or send overwrite=true."
         raise Failure("INVALID_INPUT", f"{shown_path(target)!r} exists already", action, path=path)
+    import tempfile
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".writing-")

@@ -1,0 +1,234 @@
+"""What the texts of a table are: numbers, dates, booleans. A column keeps its texts unless every one converts.
+
+Not a tool: tables.py imports it. Where two readings are possible (01/02/2025; 1,234) and the file does not decide,
+a date is not read at all, and a number is read as the note of its column says; a parameter decides either.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+NUMERIC = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL|FLOAT|DOUBLE|REAL|NUMERIC|BIGNUM)\b")
+TEMPORAL = re.compile(r"^(DATE|TIMESTAMP)")
+TEXT = re.compile(r"^(VARCHAR|ENUM|UUID|TIME)\b")
+
+SAMPLE = 2000
+INTEGER = r"[+-]?(0|[1-9]\d{0,17})"  # 007 stays a text: it is an identifier
+ISO_DATE = r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d\d.*)?"
+BEFORE, AFTER = r"(?:[€$£¥₹]|[A-Z]{3} )?\s?[+-]?", r"\s?(?:[€$£¥₹%]|[A-Za-z]{1,4})?"  # a unit or currency
+GROUPS = r"(?:[1-9]\d{{0,2}}(?:[{0} '\x{{a0}}\x{{202f}}]\d{{3}})+|0|[1-9]\d*)"
+POINT = BEFORE + r"(?:" + GROUPS.format(",") + r"(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?" + AFTER
+COMMA = BEFORE + GROUPS.format(".") + r"(?:,\d+)?" + AFTER
+PARTS = r"(\d{1,2})[./-](\d{1,2})[./-](?:\d{4}|\d{2})(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?"
+TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
+DAY_FIRST = [f"%d{mark}%m{mark}%{year}{time}" for mark in "/.-" for year in "yY" for time in TIMES]
+MONTH_FIRST = [f"%m{mark}%d{mark}%{year}{time}" for mark in "/.-" for year in "yY" for time in TIMES]
+NAMED = ["%Y-%m", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %Y", "%B %Y"]  # sure in any order
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, DuckDB's type for it, and what can be done with it.
+
+    *number* and *moment* are SQL for its values as numbers and dates, where a text column mostly holds these;
+    *undecided* is a date that can be read in two ways; *note* is what a reader of its figures should know.
+    """
+
+    name: str
+    type: str
+    number: str = ""
+    moment: str = ""
+    undecided: str = ""
+    note: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Return "numeric", "boolean", "temporal", "text" or "other"."""
+        if self.type == "BOOLEAN":
+            return "boolean"
+        if self.type.endswith("]"):  # a list of anything
+            return "other"
+        kinds = (("numeric", NUMERIC), ("temporal", TEMPORAL), ("text", TEXT))
+        return next((kind for kind, pattern in kinds if pattern.match(self.type)), "other")
+
+    @property
+    def sql(self) -> str:
+        """Return the name, quoted for SQL."""
+        return quoted_name(self.name)
+
+    @property
+    def shown_sql(self) -> str:
+        """Return an expression whose value is plain JSON: dates, lists and the like as text."""
+        return self.sql if self.kind in ("numeric", "boolean") else f"CAST({self.sql} AS VARCHAR)"
+
+
+def quoted_name(name: str) -> str:
+    """Return *name* as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_text(text: str) -> str:
+    """Return *text* as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """How dates and numbers are written: what the caller says, else what the file shows."""
+
+    date_format: str = "auto"
+    decimal_comma: bool | None = None
+    delimiter: str = ","
+
+    @classmethod
+    def of(cls, arguments: dict[str, Any], delimiter: str) -> Conventions:
+        """Return what *arguments* say."""
+        return cls(arguments.get("date_format", "auto"), arguments.get("decimal_comma"), delimiter)
+
+
+def typed_columns(
+    connection: duckdb.DuckDBPyConnection, table: str, names: dict[str, str], conventions: Conventions
+) -> dict[str, tuple[Column, str]]:
+    """Return, for each text column of *table* (its name there, and the name to give), the column and SQL for it."""
+    counts = {raw: _counts(connection, table, raw, whole=False) for raw in names}
+    for raw, count in counts.items():  # what begins as prose is text: only the others are read whole
+        forms = ("integers", "iso", "booleans", "point", "comma", "parts", "named")
+        if count["filled"] < SAMPLE / 10 or sum(count.get(form, 0) for form in forms) * 2 >= count["filled"]:
+            counts[raw] = _counts(connection, table, raw, whole=True)
+    if conventions.decimal_comma is None:
+        points = sum(count["point"] - count["both"] for count in counts.values())
+        commas = sum(count["comma"] - count["both"] for count in counts.values())
+        decided = None if bool(points) == bool(commas) else commas > points
+    else:
+        decided = conventions.decimal_comma
+    return {raw: _typed(raw, name, counts[raw], decided, conventions) for raw, name in names.items()}
+
+
+def cleaned(raw: str) -> str:
+    """Return SQL for a text without the blanks around it; a blank one is missing."""
+    return f"nullif(trim({quoted_name(raw)}, ' ' || chr(9) || chr(10) || chr(13) || chr(160)), '')"
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whole: bool) -> dict[str, Any]:
+    """Count the forms of a column's values: over its different values, weighted, since most columns repeat."""
+    part = table if whole else f"(FROM {table} LIMIT {SAMPLE})"
+    values = f"(SELECT {cleaned(raw)} AS v, count(*) AS n FROM {part} GROUP BY v)"
+    first = (
+        f"SELECT coalesce(sum(n), 0)::BIGINT AS filled, "
+        f"coalesce(sum(n) FILTER (regexp_full_match(v, '{INTEGER}')), 0)::BIGINT AS integers, "
+        f"coalesce(sum(n) FILTER (regexp_full_match(v, '{ISO_DATE}') AND TRY_CAST(v AS TIMESTAMP) IS NOT NULL), 0)"
+        f"::BIGINT AS iso, coalesce(sum(n) FILTER (lower(v) IN ('true', 'false')), 0)::BIGINT AS booleans, "
+        f"coalesce(bool_or(contains(v, ':')), false) AS timed "
+        f"FROM {values} WHERE v IS NOT NULL"
+    )
+    found = _row(connection, first) | dict.fromkeys(("point", "comma", "both", "unsure", "days", "months", "parts"), 0)
+    if not found["filled"] or found["filled"] in (found["integers"], found["iso"], found["booleans"]):
+        return found
+    point, comma = (quoted_text(pattern) for pattern in (POINT, COMMA))
+    second = (
+        f"SELECT coalesce(sum(n) FILTER (p), 0)::BIGINT AS point, coalesce(sum(n) FILTER (c), 0)::BIGINT AS comma, "
+        f"coalesce(sum(n) FILTER (p AND c), 0)::BIGINT AS both, "
+        f"any_value(v ORDER BY v) FILTER (p AND c AND regexp_matches(v, '[.,]')) AS unsure, "
+        f"list(DISTINCT regexp_replace(v, '[^€$£¥₹%A-Za-z]', '', 'g')) FILTER (p OR c) AS units, "
+        f"coalesce(sum(n) FILTER (d), 0)::BIGINT AS parts, "
+        f"coalesce(sum(n) FILTER (d AND day::INT > 12), 0)::BIGINT AS days, "
+        f"coalesce(sum(n) FILTER (d AND month::INT > 12), 0)::BIGINT AS months, "
+        f"any_value(v ORDER BY v) FILTER (d AND day <> month) AS part, "
+        f"coalesce(bool_and(contains(v, '.')) FILTER (d), false) AS dotted, "
+        f"coalesce(sum(n) FILTER (try_strptime(v, {NAMED}) IS NOT NULL), 0)::BIGINT AS named FROM ("
+        f"SELECT v, n, regexp_full_match(v, {point}) AS p, regexp_full_match(v, {comma}) AS c, "
+        f"regexp_full_match(v, '{PARTS}') AS d, nullif(regexp_extract(v, '^{PARTS}$', 1), '') AS day, "
+        f"nullif(regexp_extract(v, '^{PARTS}$', 2), '') AS month "
+        f"FROM {values} WHERE v IS NOT NULL)"
+    )
+    return found | _row(connection, second)
+
+
+def _row(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+    cursor = connection.execute(query)
+    names = [str(part[0]) for part in cursor.description or []]
+    return dict(zip(names, cursor.fetchall()[0], strict=True))
+
+
+def _typed(
+    raw: str, name: str, count: dict[str, Any], decided: bool | None, conventions: Conventions
+) -> tuple[Column, str]:
+    value, filled = cleaned(raw), count["filled"]
+    if not filled:  # of any kind
+        return Column(name, "VARCHAR", "NULL::DOUBLE", "NULL::TIMESTAMP"), value
+    if filled == count["booleans"]:
+        return Column(name, "BOOLEAN"), f"CAST({value} AS BOOLEAN)"
+    if filled == count["integers"]:
+        return Column(name, "BIGINT"), f"CAST({value} AS BIGINT)"
+    if filled == count["iso"]:
+        kind = "TIMESTAMP" if count["timed"] else "DATE"
+        return Column(name, kind), f"CAST({value} AS {kind})"
+    number, numbers, note = _number(value, count, decided, conventions)
+    moment, moments, undecided, dated = _moment(value, count, conventions)
+    if filled == numbers:
+        return Column(name, "DOUBLE", note=note), number
+    if filled == moments:
+        kind = "TIMESTAMP" if count["timed"] else "DATE"
+        return Column(name, kind, note=dated), f"CAST({moment} AS {kind})"
+    mostly = filled * 0.9
+    return Column(
+        name,
+        "VARCHAR",
+        number.replace(value, quoted_name(name)) if numbers and numbers >= mostly else "",
+        moment.replace(value, quoted_name(name)) if moments and moments >= mostly else "",
+        undecided if undecided and count["parts"] >= mostly else "",
+        dated if moments and moments >= mostly else note if numbers and numbers >= mostly else "",
+    ), value
+
+
+def _number(value: str, count: dict[str, Any], decided: bool | None, conventions: Conventions) -> tuple[str, int, str]:
+    """Return SQL for *value* as a number, how many values convert, and what to say about it.
+
+    The decimal mark is the one that more values need; where none needs one, the file's.
+    """
+    units = [unit for unit in count.get("units") or [] if unit not in ("", "e", "E")]
+    if len(units) > 1:  # euros and dollars have no sum
+        return "NULL", 0, ""
+    points, commas = count["point"] - count["both"], count["comma"] - count["both"]
+    note = ""
+    if conventions.decimal_comma is not None or points == commas:
+        with_comma = conventions.delimiter == ";" if decided is None else decided
+    else:
+        with_comma = commas > points
+    if count["unsure"] and points == commas and decided is None and conventions.decimal_comma is None:
+        said, other = ("comma", "false") if with_comma else ("point", "true")
+        note = f"{count['unsure']!r} is read with a decimal {said}; if that is wrong, send decimal_comma: {other}"
+    if units:
+        note += ("; " if note else "") + f"the numbers are in {units[0]!r}"
+    pattern, groups = (COMMA, ".") if with_comma else (POINT, ",")
+    digits = f"regexp_replace({value}, '[^0-9.,eE+-]|[A-DF-Za-df-z]+', '', 'g')"
+    digits = f"replace(regexp_extract({digits}, '[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?'), '{groups}', '')"
+    digits = f"replace({digits}, ',', '.')" if with_comma else digits
+    sql = f"CASE WHEN regexp_full_match({value}, {quoted_text(pattern)}) THEN TRY_CAST({digits} AS DOUBLE) END"
+    return sql, count["comma" if with_comma else "point"], note
+
+
+def _moment(value: str, count: dict[str, Any], conventions: Conventions) -> tuple[str, int, str, str]:
+    """Return SQL for *value* as a time, how many values convert, a date that is undecided, and what to say."""
+    formats, found, note = list(NAMED), count["iso"] + count.get("named", 0), ""
+    iso = f"CASE WHEN regexp_full_match({value}, '{ISO_DATE}') THEN TRY_CAST({value} AS TIMESTAMP) END"
+    days, months = count["days"], count["months"]
+    if count["parts"]:
+        order = conventions.date_format
+        if order == "auto" and days != months:
+            order = "day first" if days > months else "month first"
+            note = f"dates such as {count['part']!r} are read {order}, as other values show"
+        elif order == "auto" and count["dotted"]:
+            order = "day first"
+            note = f"dates such as {count['part']!r} are read day first, as is usual with points; else send date_format"
+        elif order == "auto" and not count["part"]:  # 05/05/2025 is one day in either order
+            order = "day first"
+        elif order == "auto":
+            return "NULL", 0, count["part"] or "", ""
+        formats += DAY_FIRST if order == "day first" else MONTH_FIRST
+        found += count["parts"] - (months if order == "day first" else days)
+    return f"coalesce({iso}, try_strptime({value}, {formats}))", found, "", note
