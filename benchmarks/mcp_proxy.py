@@ -38,7 +38,7 @@ PYPI = {
     "modern": ["mcp-server-time", "mcp-server-git", "mcp-server-fetch"],
     "handshake": ["mcp-server-sqlite", "mcp-text-editor", "mcp-server-calculator", "mcp<2"],
 }
-PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
+PROXY = [sys.executable, "-m", "skillruntime", "mcp-proxy"]
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "benchmark", "version": "1"},

@@ -263,7 +263,7 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
         for number in clients:
             costs: dict[str, list[float]] = {name: [] for name in servers}
             seen: dict[str, list[float]] = {name: [] for name in servers}
-            for _ in range(3):  # in turns, so that what else the machine does touches all
+            for _ in range(5):  # in turns, so that what else the machine does touches all
                 for name, each in servers.items():
                     before = each.cpu()
                     _, times, ended = await drive([each.port], calls, number)
