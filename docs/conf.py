@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sphinx.ext.napoleon.docstring import GoogleDocstring
@@ -23,7 +24,10 @@ author = "the skillruntime authors"
 release = __version__
 html_title = f"skillruntime {release}"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    *("myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"),
+    *("sphinx_copybutton", "sphinx_design"),
+]
 exclude_patterns = ["_build"]
 
 # Links to headings of another page (`repairs.md#policies`) are checked as links to pages are.
@@ -41,8 +45,21 @@ napoleon_numpy_docstring = False
 viewcode_follow_imported_members = True
 python_maximum_signature_line_length = 88
 
+# The button copies what a reader types, without prompts and without what is printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_theme = "furo"
-html_static_path: list[str] = []
+html_logo = "images/logo.svg"
+html_favicon = "images/logo.svg"
+html_theme_options = {
+    "source_repository": "https://github.com/skillruntime/skillruntime/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
+html_static_path = ["_static"]
+html_extra_path = ["contract.schema.json"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_show_copyright = False
@@ -66,5 +83,20 @@ def _attribute_text(self: GoogleDocstring) -> list[str]:
 GoogleDocstring._parse_attribute_docstring = _attribute_text  # type: ignore[method-assign]
 
 
+def _write_llms_txt(app: Any, error: Exception | None) -> None:
+    """Write llms.txt (llmstxt.org): each page's address, title and first sentence, for models that read the site."""
+    lines = [f"# {project}", "", "> Validate, repair and run the tool calls of Agent Skills.", "", "## Docs", ""]
+    for page in sorted(Path(app.srcdir).glob("*.md")):
+        if page.stem == "changelog":
+            continue
+        title, _, text = page.read_text(encoding="utf-8").partition("\n")
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).splitlines()
+        sentences = (line for line in prose if re.match(r"[A-Z`\[]", line) and not line.endswith(":"))
+        lines.append(f"- [{title.removeprefix('# ')}]({page.stem}.html): {next(sentences, '')}")
+    if error is None and app.builder.name == "html":
+        Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def setup(app: Any) -> None:
+    app.connect("build-finished", _write_llms_txt)
     app.connect("autodoc-process-signature", _readable_signature)
