@@ -6,20 +6,35 @@ import nox
 
 nox.options.sessions = ["quick", "lint", "types"]
 nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = False  # a Python that is not installed is skipped, and said
 
-QUICK = ("tests/contract", "tests/compatibility", "tests/tokens", "tests/test_architecture.py")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 @nox.session
 def quick(session: nox.Session) -> None:
-    """Run the tests that take under a minute."""
+    """Run the tests that stay in one process."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-q", *(session.posargs or QUICK))
+    session.run("python", "-m", "pytest", "-q", "-m", "not slow and not processes", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Run the tests as `python -m pytest` does, on every Python that is installed."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "pytest", "-q", *session.posargs)
 
 
 @nox.session
-def tests(session: nox.Session) -> None:
-    """Run all tests, with branch coverage."""
+def slow(session: nox.Session) -> None:
+    """Run the tests that the ordinary run leaves out."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "pytest", "-q", "-m", "slow", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the ordinary tests with branch coverage."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "pytest", "-q", "--cov", "--cov-report=term:skip-covered", *session.posargs)
 
@@ -29,7 +44,7 @@ def base(session: nox.Session) -> None:
     """Run what a plain install can do, without any extra; tests of what needs one are skipped."""
     session.install(
         *("-e", ".", "hypothesis>=6.140,<6.164", "hypothesis-jsonschema>=0.23,<0.24"),
-        *("pytest>=8.4,<10", "pytest-asyncio", "trio>=0.30"),
+        *("pytest>=8.4,<10", "pytest-asyncio", "pytest-xdist>=3.8,<4", "trio>=0.30"),
     )
     tests = [f"tests/{name}" for name in ("contract", "compatibility", "derive", "catalog", "tokens", "runtime")]
     session.run("python", "-m", "pytest", "-q", *(session.posargs or tests), env={"SKILLRUNTIME_TESTS_BASE": "1"})
@@ -37,10 +52,11 @@ def base(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and format."""
+    """Check style and format, and print how large and how dense the package is."""
     session.install("ruff>=0.14,<0.18")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("python", "-m", "tests.proportion")
 
 
 @nox.session

@@ -39,7 +39,7 @@ def main() -> None:
     call = call_message(("unit-converter", {"value": 5, "from": "mi", "to": "km"}))
     scripted = ScriptedChatModel(replies=[call, AIMessage("Five miles are about 8.05 km.")])
     chosen: Any = init_chat_model(sys.argv[2]) if sys.argv[1:2] == ["--model"] else scripted
-    model = chosen.bind_tools(tools)
+    model = chosen.bind_tools(tools) | toolkit.put_names_right
 
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [model.invoke([("system", toolkit.system_prompt()), *state["messages"]])]}

@@ -90,7 +90,7 @@ class ErrorCode(StrEnum):
 class SkillError:
     """One error of the envelope (contract document, 31.4).
 
-    ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected": ..., "received": ...}``.
+    ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected": words, "received": ...}``.
 
     >>> SkillError(ErrorCode.INTERNAL_ERROR, "An unexpected error occurred", recoverable=False).to_dict()
     {'code': 'INTERNAL_ERROR', 'message': 'An unexpected error occurred', 'recoverable': False}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, settings
 
 from skillruntime import ErrorCode, SkillResponse
-from tests.proportion import directions
 
 settings.register_profile(
     "repeatable",
@@ -49,6 +52,47 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+LEVELS = ("bubblewrap", "landlock") if shutil.which("bwrap") else ("landlock", "bubblewrap")
+"""The levels of the sandbox, first the one that every test of it is run at; at the other one they are slow."""
+
+
+@pytest.fixture(params=[LEVELS[0], pytest.param(LEVELS[1], marks=pytest.mark.slow)])
+def level(request: pytest.FixtureRequest) -> str:
+    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
+    from skillruntime.runtime.sandbox.levels import sandbox_report
+
+    name: str = request.param
+    if (reason := anyio.run(sandbox_report)[name]) is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
+    return name
+
+
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+_unmarked: str | None = None
+"""The test that runs, if it is not marked as one that starts processes."""
+
+
+def _refuse_processes(event: str, arguments: tuple[Any, ...]) -> None:
+    # A script is started by the launcher, which gets its descriptors in a message of this kind of socket.
+    is_script = event == "socket.sendmsg" and arguments[0].type == getattr(socket, "SOCK_SEQPACKET", None)
+    if _unmarked is not None and (is_script or event in STARTS):
+        pytest.fail(f"{_unmarked} starts a process: mark it with @pytest.mark.processes")
+
+
+sys.addaudithook(_refuse_processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let only tests that are marked start processes, so that those which are not are quick."""
+    global _unmarked
+    _unmarked = None if item.get_closest_marker("processes") or item.get_closest_marker("slow") else item.nodeid
+    try:
+        return (yield)
+    finally:
+        _unmarked = None
 
 
 ENVELOPE = {
@@ -96,8 +140,3 @@ def every_envelope_follows_the_contract_document(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(SkillResponse, "to_dict", to_dict)
     yield
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the measures that are wanted lower and not tested."""
-    terminalreporter.write_line(directions())

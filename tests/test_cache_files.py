@@ -93,6 +93,7 @@ cache_files.replace_file(path, (b"new ", b"content"))
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("step", "content"), [("write", b"old content"), ("before", b"old content"), ("after", b"new content")]
 )
@@ -101,7 +102,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: Pa
     path = tmp_path / "file"
     assert replace_file(str(path), [b"old content"])
 
-    ended = subprocess.run([sys.executable, "-c", KILLED, step, str(path)], check=False, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", KILLED, step, str(path)], check=False, timeout=300)
 
     assert ended.returncode == 9
     assert path.read_bytes() == content

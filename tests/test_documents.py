@@ -15,6 +15,7 @@ CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every ``>>>`` of the page gives the output below it, run from the project's directory."""
@@ -76,3 +77,25 @@ def test_trust_is_shown_only_with_what_it_means(page: Path) -> None:
     assert trusting
     for section in trusting:
         assert re.search(r"never[^.\n]* skills from the internet", section, re.IGNORECASE), section.partition("\n")[0]
+
+
+def test_the_commonest_messages_are_those_of_the_code() -> None:
+    """Each message of the page on troubleshooting is in the source, or is a rule's id."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split("## The envelope")[0]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "skillruntime").rglob("*.py"))
+    messages = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+
+    assert len(messages) == 20
+    assert [message for message in messages if message not in source] == []
+
+
+def test_the_pages_are_short() -> None:
+    """Guides and reference have at most 25,000 words together and 2,500 each; appendices are not counted."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    appendices = {"api", *index.split(":caption: Appendix")[1].split()}
+    words = {page.stem: len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").glob("*.md")}
+    counted = {name: number for name, number in words.items() if name not in appendices}
+
+    assert len(counted) > 25
+    assert max(counted.values()) <= 2_500
+    assert sum(counted.values()) <= 25_000

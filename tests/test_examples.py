@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.in_process import run_script
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.mark.parametrize(
@@ -48,20 +52,22 @@ def test_example_runs(name: str, expected: list[str], needs: str, tmp_path: Path
     """It ends well, and shows what its text promises."""
     if needs and not _is_installed(needs):
         pytest.skip(f"{needs} is not installed")
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
 
-    result = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        check=False,
-    )
+    ran = run_script(EXAMPLES / name, tmp_path)
 
-    assert result.returncode == 0, result.stderr
+    assert ran.exit_code == 0, ran.stderr
+    assert "Warning" not in ran.stderr
     for text in expected:
-        assert text in result.stdout
+        assert text in ran.stdout
+
+
+def test_an_example_runs_as_a_user_runs_it(tmp_path: Path) -> None:
+    """In a process of its own, where a warning is an error."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / "quickstart.py")]
+
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def _is_installed(module: str) -> bool:

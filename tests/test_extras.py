@@ -12,6 +12,8 @@ import pytest
 
 from skillruntime.extras import missing_extra
 
+pytestmark = pytest.mark.processes
+
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 _BLOCKED = """
 import sys
@@ -59,6 +61,18 @@ def test_the_command_line_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "from skillruntime import Contract\nContract.from_function(len)",
+        "from skillruntime import repair\nclass Arguments: limit: int\nrepair({}, Arguments)",
+    ],
+)
+def test_types_of_python_say_what_they_need(code: str) -> None:
+    """A function's annotations and the fields of a class are read by pydantic, which a plain install does not have."""
+    assert "pip install 'skillruntime[standard]'" in without(_STANDARD, code).stderr
+
+
+@pytest.mark.parametrize(
     ("package", "extra"), [("langgraph.types", "agents"), ("google.adk", "adk"), ("pydantic", "standard")]
 )
 def test_each_package_has_its_extra(package: str, extra: str) -> None:
@@ -84,6 +98,7 @@ def test_without_tiktoken_tokens_are_a_stated_estimate() -> None:
 
 
 @pytest.mark.skipif(UV is None, reason="uv, which builds the environment, is not installed")
+@pytest.mark.slow
 def test_a_plain_install_is_light(tmp_path: Path) -> None:
     """At most 14 packages and 32 MB, this one included; and a call is repaired with it."""
     assert UV is not None

@@ -13,9 +13,8 @@ from skillruntime import discover
 from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, wrapped
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
 from skillruntime.adapters.mcp_proxy.remote import encode_value
-from skillruntime.catalog import escaped, hidden_characters, visible_line
 from skillruntime.catalog.lockfile import read_lock
-from skillruntime.catalog.visibility import framed
+from skillruntime.catalog.visibility import escaped, framed, hidden_characters, visible_line
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.script_result import parse_text_output, reported_failure

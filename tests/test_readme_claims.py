@@ -20,7 +20,7 @@ CLAIMS = {
         "tests/adapters/test_hostile_threads.py::test_each_call_of_a_thread_with_checkpoints_is_answered_once"
     ),
     "a malformed one never ends the run": ("tests/adapters/test_hostile_loop.py::test_the_run_never_ends_by_exception"),
-    "has LangChain, OpenAI, Anthropic, Gemini, MCP, pydantic-ai": (
+    "have pages of their own: LangChain, OpenAI, Anthropic, Gemini, MCP, pydantic-ai": (
         "tests/adapters/test_every_adapter.py::test_every_kind_of_skill_is_offered_and_called"
     ),
     "`enforce(tool)` protects a tool that you already have": "tests/adapters/test_enforced_tool.py",

@@ -25,7 +25,7 @@ from skillruntime import (
     skill,
 )
 from skillruntime.catalog import Root, validate
-from skillruntime.contract import Migration, SkillInputValidator, split_calls
+from skillruntime.contract import Migration, SkillInputValidator
 from skillruntime.tokens import TokenLimits, count
 
 CONTRACT = Contract.from_dict({"version": "2.0.0", "input": {"properties": {"n": {"type": "integer"}}}}, name="count")
@@ -46,7 +46,6 @@ TO_NAMES = [
     (lambda: SkillRuntime(timeout="5"), "timeout is a number of seconds, or None; got '5'"),  # type: ignore[arg-type]
     (lambda: SkillRuntime().call_sync("a", timeout=float("nan")), "timeout must be 0 seconds or more; got nan"),
     (lambda: SkillInputValidator(3), "SkillInputValidator takes a JSON Schema, as a dict; got 3"),  # type: ignore[arg-type]
-    (lambda: split_calls(3), "split_calls takes the text of a model; got 3"),  # type: ignore[arg-type]
     (lambda: check_skill_compatibility("", ""), "the current version is empty; give one such as '3.1.2'"),
     (lambda: check_skill_compatibility(None, "1.0.0"), "a requirement and a version are texts"),  # type: ignore[arg-type]
     (lambda: TokenLimits(""), "catalog_tokens is a number of tokens, 0 or more, or None for no limit; got ''"),  # type: ignore[arg-type]

@@ -113,7 +113,7 @@ def ask(url: str, path: str, key: str = "") -> Any:
 
 def cli(*arguments: str) -> list[str]:
     """The command line of skillruntime in this interpreter."""
-    return [sys.executable, "-m", "skillruntime.cli", *arguments]
+    return [sys.executable, "-m", "skillruntime", *arguments]
 
 
 def run_cli(*arguments: str) -> str:

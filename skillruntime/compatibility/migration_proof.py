@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.sampling import samples
@@ -14,11 +15,12 @@ from skillruntime.contract.coercion.coercion import coerce, without_decimals
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
-from skillruntime.contract.migration.value_conversions import same_as
+from skillruntime.contract.plain_json import type_name
+from skillruntime.contract.pointer import parse_pointer, value_at
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version, same_line
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import SkillInputError
+from skillruntime.errors import ErrorCode, SkillInputError
 
 __all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
 
@@ -27,7 +29,8 @@ __all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
 class Proof:
     """What was tried, and the values that a migration does not convert to the new shape.
 
-    ``failures`` are ``{"to": version, "input": value, "why": sentence}``, the first input found for each migration.
+    ``failures`` are ``{"to": version, "input": value, "why": sentence}``: of each migration one input for each distinct
+    cause, what is wrong with the structure before values beyond a bound.
     ``unproven`` are the versions that a migration without ``accepts`` leads to: nothing says what to try it on.
     """
 
@@ -47,9 +50,8 @@ def prove_migrations(
     """Return whether every migration of *contract* converts generated values of its old version correctly.
 
     The laws: a value of the old schema (``accepts``, objects closed) migrates to one that the next schema accepts, at
-    the end the contract's own; a reversible migration is undone exactly; the input is not changed; the whole chain
-    gives what the contract accepts. At most *examples* values are generated, always the same; *counterexamples* are
-    tried too: those of `compare`, say.
+    the end the contract's own; the input is not changed; the whole chain gives what the contract accepts. At most
+    *examples* values are generated, always the same; *counterexamples* are tried too: those of `compare`, say.
 
     >>> proof = prove_migrations({"version": "2.0.0",
     ...     "input": {"type": "object", "properties": {"topics": {"type": "array"}}, "additionalProperties": False},
@@ -64,9 +66,9 @@ def prove_migrations(
         if migration.accepts is None:
             unproven.append(str(migration.to))
             continue
-        tried, failure = _tried(subject, migration, examples, list(counterexamples))
+        tried, found = _tried(subject, migration, examples, list(counterexamples))
         cases += tried
-        failures += failure
+        failures += found
     return Proof(cases, tuple(failures), tuple(unproven))
 
 
@@ -101,16 +103,18 @@ def _tried(
         why = f"nothing leads on from {end} to {contract.version}, so every call of an older version is refused"
         return 0, [{"to": str(migration.to), "input": {}, "why": why}]
     tried = 0
+    found: dict[_Cause, dict[str, Any]] = {}
     # Known counterexamples first: they are small, and what a generator finds last.
     for value in [*counterexamples, *islice(_values(narrow), examples)]:
         # Closing the objects may leave values that the schema itself refuses, and arguments are always an object.
         if not isinstance(value, dict) or not accepts.is_valid(value):
             continue
         tried += 1
-        why = _broken_law(contract, migration, rest, value)
-        if why:
-            return tried, [{"to": str(migration.to), "input": value, "why": why}]
-    return tried, []
+        broken = _broken_law(contract, migration, rest, value)
+        if broken is not None:
+            cause, why = broken
+            found.setdefault(cause, {"to": str(migration.to), "input": value, "why": why})
+    return tried, [found[cause] for cause in sorted(found, key=lambda cause: cause[0])]
 
 
 def _values(schema: Any) -> Iterator[Any]:
@@ -121,42 +125,52 @@ def _values(schema: Any) -> Iterator[Any]:
         yield from ({**whole[0], name: value} for value in samples(part, 20))
 
 
-def _broken_law(contract: Contract, migration: Migration, rest: list[Migration], value: dict[str, Any]) -> str:
+# Whether a value is beyond a bound; and what is wrong, where, and of which type it is: two inputs may have one cause.
+_Cause: TypeAlias = tuple[bool, str, str, str]
+
+
+def _broken_law(
+    contract: Contract, migration: Migration, rest: list[Migration], value: dict[str, Any]
+) -> tuple[_Cause, str] | None:
     before = json.dumps(value, sort_keys=True)
     try:
-        migrated = migration.apply(value)
+        result = migration.apply(value)
     except MigrationError as error:
-        return str(error)
+        return _cause(f"step {error.step}", error.path, value), str(error)
     # A host's function gets a copy, but a bug in a step would change the caller's arguments.
     if json.dumps(value, sort_keys=True) != before:
-        return "the migration changed its input"
-    result = migrated
+        return _cause("input", "", value), "the migration changed its input"
     for index, following in enumerate([*rest, None]):
         shape = _shape(following, contract)
         if shape is not None:
             # As `Contract.accept` does between the links of a chain: a null for what may be absent is left out, say.
             coerced = coerce(result, shape)
             if not coerced.fits:
-                wrong = explain(coerced.violations)[0].message
+                wrong = explain(coerced.violations)[0]
                 who = (
                     "the contract" if following is None else "the next version" if index == 0 else str(following.source)
                 )
-                return f"{who} does not accept the result{' at the end of the chain' * bool(index)}: {wrong}"
+                path = str((wrong.details or {}).get("path", ""))
+                is_beyond = wrong.code is ErrorCode.PARAM_OUT_OF_RANGE
+                cause = _cause(f"{index} {coerced.violations[0].keyword}", path, result, is_beyond=is_beyond)
+                end = " at the end of the chain" * bool(index)
+                return cause, f"{who} does not accept the result{end}: {wrong.message}"
             result = without_decimals(coerced.value)
         if following is not None:
             try:
                 result = following.apply(result)
             except SkillInputError as error:
-                return f"further along the chain: {error}"
-    if migration.is_reversible:
-        try:
-            reverted = migration.revert(migrated)
-        except MigrationError as error:
-            return f"it cannot be undone: {error}"
-        # By JSON equality: a unit conversion may return 7 for 7.0.
-        if same_as(_rounded(reverted)) != same_as(_rounded(value)):
-            return f"undone it is {json.dumps(reverted)[:200]}"
-    return ""
+                path = error.path if isinstance(error, MigrationError) else ""
+                return _cause(f"chain {index}", path, result), f"further along the chain: {error}"
+    return None
+
+
+def _cause(what: str, pointer: str, value: Any, *, is_beyond: bool = False) -> _Cause:
+    try:
+        kind = type_name(value_at(value, parse_pointer(pointer)))
+    except LookupError:
+        kind = "absent"
+    return is_beyond, what, re.sub(r"/\d+(?=/|$)", "/*", pointer), kind
 
 
 def _shape(following: Migration | None, contract: Contract) -> Schema | None:
@@ -164,18 +178,6 @@ def _shape(following: Migration | None, contract: Contract) -> Schema | None:
     if following is None:
         return contract.input
     return None if following.accepts is None else Schema(_with_definitions(following.accepts, contract))
-
-
-def _rounded(value: Any) -> Any:
-    """Return *value* with its floats at 12 digits: a unit conversion rounds the last of the 17 that a float has."""
-    if isinstance(value, dict):
-        return {key: _rounded(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [_rounded(child) for child in value]
-    return float(f"{value:.12g}") if isinstance(value, float) and abs(value) > _TINY else value
-
-
-_TINY = 1e-290  # below it floats lose digits, and a conversion of them is not worth a failure
 
 
 def _with_definitions(schema: Any, contract: Contract) -> Any:

@@ -134,8 +134,7 @@ def _step(change: Change, names: Mapping[tuple[str, ...], Any], containment: Con
             return None if get_close_matches(finding.path[-1], sorted(come)[:50]) else {"drop": pointer}
         case "required-parameter-added" | "now-required":
             schema = new.get("properties", {}).get(finding.details["name"], {})
-            added = change.rule == "required-parameter-added"
-            return _filled(pointer, schema, added=added)
+            return _filled(pointer, schema)
         case "type-changed" | "anyOf-changed" | "oneOf-changed" | "schema-changed":
             return _converted(pointer, old, new, containment)
     return None
@@ -148,7 +147,7 @@ def _moved(path: tuple[str, ...], names: Mapping[tuple[str, ...], Any]) -> tuple
     )
 
 
-def _filled(pointer: str, schema: Any, *, added: bool) -> dict[str, Any] | None:
+def _filled(pointer: str, schema: Any) -> dict[str, Any] | None:
     if not isinstance(schema, dict):
         return None
     if "default" in schema:
@@ -159,7 +158,7 @@ def _filled(pointer: str, schema: Any, *, added: bool) -> dict[str, Any] | None:
         value = schema["enum"][0]
     else:
         return None
-    return {"set_default": {"at": pointer, "value": value} | ({"new": True} if added else {})}
+    return {"set_default": {"at": pointer, "value": value}}
 
 
 def _converted(pointer: str, old: Any, new: Any, containment: Containment) -> dict[str, Any] | None:

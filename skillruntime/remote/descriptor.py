@@ -56,7 +56,7 @@ __all__ = [
 _URLS = (
     *(("endpoint", name) for name in ("url", "status_url", "result_url")),
     *(("auth", "oauth2", name) for name in ("token_url", "authorization_url")),
-    *(("extensions", name) for name in ("events_url", "executions_url")),
+    ("extensions", "executions_url"),
     *(("protocol", "changelog_url"), ("provider", "url"), ("documentation_url",)),
 )
 _WAY = 30.0  # seconds for the way, and for waiting until it runs

@@ -179,7 +179,6 @@ class Extensions:
     cancel: bool = False
     wait_seconds: float = 0
     poll_interval_ms: int | None = None
-    events_url: str | None = None
     executions_url: str | None = None
     webhooks: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)

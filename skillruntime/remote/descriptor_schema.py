@@ -120,7 +120,6 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                 "cancel": {"type": "boolean"},
                 "wait_seconds": {"type": "number", "minimum": 0},
                 "poll_interval_ms": {"type": "integer", "minimum": 1},
-                "events_url": _URL,
                 "executions_url": _URL,
                 "webhooks": {"type": "boolean"},
             },

@@ -72,6 +72,11 @@ class MessageError(Exception):
         super().__init__(message or f"{named} should be {first['expected']}, not {first['actual']}")
         self.violations = violations
 
+    @classmethod
+    def at(cls, field: str, expected: str, actual: str = "something else") -> MessageError:
+        """Return the error of one field."""
+        return cls([{"field": field, "expected": expected, "actual": actual}])
+
     def to_document(self) -> ErrorDocument:
         """Return the refusal of a request with these violations."""
         message = "The request does not follow the protocol"

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from http import HTTPStatus
 from typing import Any
 
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
@@ -113,18 +112,6 @@ class ErrorDocument:
     def to_envelope(self) -> dict[str, Any]:
         """Return the envelope of section 9."""
         return {"error": self.to_dict()}
-
-    def to_problem(self) -> dict[str, Any]:
-        """Return the same as a problem document (RFC 9457), for clients that accept ``application/problem+json``."""
-        document: dict[str, Any] = {
-            "type": "about:blank",
-            "title": HTTPStatus(self.http_status).phrase,  # RFC 9457, 4.2.1, for about:blank
-            "status": self.http_status,
-            "detail": self.message,
-            **self.to_dict(),
-        }
-        del document["message"]
-        return document
 
     @classmethod
     def from_dict(cls, document: Any) -> ErrorDocument | None:

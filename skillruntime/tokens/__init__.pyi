@@ -1,10 +1,8 @@
-from skillruntime.tokens.advice import Advice as Advice
 from skillruntime.tokens.budget import TokenLedger as TokenLedger
 from skillruntime.tokens.budget import TokenLimits as TokenLimits
 from skillruntime.tokens.counter import Count as Count
 from skillruntime.tokens.counter import count as count
 from skillruntime.tokens.encodings import load as load
-from skillruntime.tokens.report import SkillCost as SkillCost
 from skillruntime.tokens.report import TokenReport as TokenReport
 from skillruntime.tokens.report import measure as measure
 from skillruntime.tokens.schema_views import for_model as for_model

@@ -38,6 +38,8 @@ def inputs(old: Any, new: Any) -> Verdict:
 
 def admitted(schema: Any, value: Any) -> bool:
     """Return what both engines say, which must be the same."""
+    if "date-time" in json.dumps(schema):
+        pytest.importorskip("rfc3339_validator")  # without it the reference takes any date and time
     fast = jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
     reference = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
     assert fast is reference.is_valid(value)
@@ -322,7 +324,7 @@ def test_a_migration_is_suggested_for_what_can_be_inferred() -> None:
                 {"rename": {"from": "/count", "to": "/max_count"}},
                 {"convert": {"at": "/days", "from": "integer", "to": "string"}},
                 {"drop": "/legacy"},
-                {"set_default": {"at": "/format", "value": "a", "new": True}},
+                {"set_default": {"at": "/format", "value": "a"}},
             ],
         )
     )
@@ -382,17 +384,6 @@ def test_a_migration_that_fails_names_the_input_that_breaks_it() -> None:
     assert (finding.rule, finding.path) == ("migration-fails", "contract.json")
 
 
-def test_a_reversible_migration_that_is_not_undone_is_found() -> None:
-    """Where the old shape took arrays too, unwrapping gives another value back."""
-    either = {"anyOf": [S, arr(S)]}
-    contract = contract_with({"wrap": "/a"}, accepts=shut({"a": either}), to=shut({"a": arr(S)}))
-
-    proof = prove_migrations(contract, examples=50)
-
-    assert not proof.holds
-    assert "undone" in proof.failures[0]["why"]
-
-
 def test_a_counterexample_of_the_difference_is_tried_too() -> None:
     """The values that a comparison found are the first to be tried."""
     contract = contract_with(accepts=shut({"a": I}), to=shut({"a": I}, ("a",)))
@@ -440,17 +431,6 @@ def test_a_migration_without_an_old_schema_is_unproven() -> None:
     assert (proof.holds, proof.unproven, proof.cases) == (False, ("2.0.0",), 0)
     (finding,) = migration_diagnostics(contract, "contract.json")
     assert finding.rule == "migration-unproven"
-
-
-def test_a_step_said_to_be_lossy_is_not_asked_to_be_undone() -> None:
-    """The same step without the word fails the proof."""
-    either = shut({"a": {"anyOf": [S, arr(S)]}})
-    step = {"wrap": {"at": "/a", "lossy": True}}
-
-    assert prove_migrations(contract_with(step, accepts=either, to=shut({"a": arr(S)})), examples=50).holds
-    assert not prove_migrations(
-        contract_with({"wrap": "/a"}, accepts=either, to=shut({"a": arr(S)})), examples=50
-    ).holds
 
 
 @pytest.mark.parametrize(

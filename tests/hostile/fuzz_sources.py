@@ -406,7 +406,7 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
                 "steps": [
                     {"convert": {"at": "/hours", "factor": 60}},
                     {"move": {"from": "/hours", "to": "/minutes"}},
-                    {"nest": {"from": ["/lang", "/style"], "to": "/options"}},
+                    {"move": {"from": "/lang", "to": "/options/lang"}},
                 ],
             },
             {
@@ -415,11 +415,10 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
                 "accepts": {"properties": {"old": {"type": "string"}}},
                 "steps": [
                     {"drop": "/old"},
-                    {"set_default": {"at": "/format", "value": "brief", "new": True}},
+                    {"set_default": {"at": "/format", "value": "brief"}},
                     {"split": {"at": "/topics/*", "separator": ","}},
-                    {"join": {"at": "/topics/*", "separator": ","}},
                     {"unwrap": "/query"},
-                    {"flatten": "/extra"},
+                    {"move": {"from": "/extra/a", "to": "/a"}},
                 ],
             },
         ],

@@ -68,6 +68,7 @@ def assert_absent(*texts: str) -> None:
             assert form not in text, text[max(0, text.index(form) - 100) :][:300]
 
 
+@pytest.mark.processes
 def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
     """Also what the model sent as ``api_key`` is in no error, log or span."""
     pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
@@ -130,7 +131,8 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.processes
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_rows_of_a_database(
     catalog: SkillCatalog, tmp_path: Path, kind: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,7 +150,7 @@ def test_rows_of_a_database(
             url = "http://127.0.0.1:8400/skills/sample/invoke"
             answer = await service.handle(WireRequest("POST", url, headers, body.encode(), "127.0.0.1"))
             execution_id = json.loads(answer.body)["execution_id"]
-            with anyio.fail_after(60):
+            with anyio.fail_after(300):
                 ended = [each async for each in executions.watch(execution_id)][-1]
             return answer.body.decode() + repr(ended)
 

@@ -1,4 +1,4 @@
-"""Random malformed input for everything that reads a skill: a bounded part of the long run, always the same."""
+"""Random malformed input for everything that reads a skill: a bounded part, always the same, and three minutes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ _INPUTS = {
     "descriptor": 400,
     "derive": 150,
 }  # the others write a skill for each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_three_minutes_of_malformed_input_are_refused_in_words(target: str) -> None:
+    """Other inputs than those of the bounded part, for as long as a part of three minutes allows."""
+    report = fuzz(target, seconds=180 / len(TARGETS), seed=1_000_000)
+
+    assert report.findings == []
+    assert report.parsed >= report.inputs * 0.3
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -21,7 +21,7 @@ from skillruntime.cli import group
 from skillruntime.runtime.workspace import Workspace
 from tests.hostile.cases import skill_text
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux")
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux")]
 
 CHANGING = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate")
 NEW = b"new " * 5_000

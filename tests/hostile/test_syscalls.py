@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import struct
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.runtime import sandbox_report
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
 from tests.hostile.syscalls import probe
 from tests.runtime.as_user import as_user, need_namespaces
@@ -64,15 +62,7 @@ def reviewed(level: str) -> set[int]:
     return found | WATCHING if level == "bubblewrap" else found
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
-def level(request: pytest.FixtureRequest) -> str:
-    """Each level in turn."""
-    name: str = request.param
-    if (reason := anyio.run(sandbox_report)[name]) is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
-    return name
-
-
+@pytest.mark.processes
 @pytest.mark.parametrize("network", [False, True], ids=["no network", "network"])
 def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
     """Every number of both tables of x86-64, with three classes of arguments, and the calls whose arguments decide."""
@@ -83,6 +73,7 @@ def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
     assert left == []
 
 
+@pytest.mark.processes
 def test_the_same_answers_to_an_unprivileged_host(tmp_path: Path) -> None:
     """Where the tests run as root, once more as another user."""
     need_namespaces()

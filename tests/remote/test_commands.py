@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -21,8 +20,10 @@ import pytest
 from skillruntime.cli.remote import log_in
 from skillruntime.remote.credentials import variable_for
 from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
+from tests.in_process import Ran, run_command
 from tests.server.test_hostile_server import mean, say
 
+pytestmark = pytest.mark.processes
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 SCRIPT = """import json, sys
@@ -43,18 +44,6 @@ CONTRACT = {
 }
 
 
-def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "skillruntime.cli", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
 class Running:
     """A server that was started by the command line."""
 
@@ -71,13 +60,13 @@ class Running:
             (folder.parent / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Says it again\n---\nCall it.\n")
             (folder.parent / "contract.json").write_text(json.dumps(CONTRACT))
             if changes:
-                written = json.loads(self.run("remote", "describe", name, "-s", str(self.skills), "--json").stdout)
+                written = json.loads(run_command("remote", "describe", name, "-s", str(self.skills), "--json").stdout)
                 (folder.parent / "descriptor.json").write_text(json.dumps({**written, **changes}))
-        self.key = self.run("serve", "--data", str(self.data), "--new-key", "op", "--operator").stdout.strip()
+        self.key = run_command("serve", "--data", str(self.data), "--new-key", "op", "--operator").stdout.strip()
         options = ["-s", str(self.skills), "--trust", "--data", str(self.data), "--port", "0", "--log"]
         options += ["echo", "chore", "secret"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "skillruntime", "serve", *options], stderr=subprocess.PIPE, text=True
         )
         assert self.process.stderr is not None
         self.said = []
@@ -87,14 +76,10 @@ class Running:
                 break
         self.url = self.said[-1].rpartition(" ")[2]
 
-    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command next to the server."""
-        return command(*arguments, **environment)
-
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, *arguments: str) -> Ran:
         """Run ``remote`` with the operator's key."""
         environment = {variable_for(self.url): self.key}
-        return command("remote", *arguments, "--url", self.url, "--json", **environment)
+        return run_command("remote", *arguments, "--url", self.url, "--json", **environment)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +90,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     server.process.send_signal(signal.SIGTERM)
     assert server.process.stderr is not None
     server.process.stderr.read()
-    assert server.process.wait(120) == 0
+    assert server.process.wait(300) == 0
     server.process.stderr.close()
 
 
@@ -117,38 +102,38 @@ def test_serve_says_what_and_where(running: Running) -> None:
 
 def test_describe_prints_what_a_server_would_publish(running: Running) -> None:
     """A whole descriptor; an unknown skill is an error as in other commands."""
-    described = running.run("remote", "describe", "echo", "-s", str(running.skills), "--json")
-    unknown = running.run("remote", "describe", "nothing", "-s", str(running.skills), "--json")
+    described = run_command("remote", "describe", "echo", "-s", str(running.skills), "--json")
+    unknown = run_command("remote", "describe", "nothing", "-s", str(running.skills), "--json")
 
     descriptor = SkillDescriptor.from_dict(json.loads(described.stdout))
     assert (descriptor.id, descriptor.version) == ("echo", "1.4.0")
-    assert unknown.returncode == 1
+    assert unknown.exit_code == 1
     assert json.loads(unknown.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
 
 
 def test_a_second_server_on_one_data_directory_exits_with_3(running: Running) -> None:
     """Two would run live work twice; the message names the two ways out."""
     arguments = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0"]
-    second = command("serve", *arguments, "echo", "chore", "secret")
+    second = run_command("serve", *arguments, "echo", "chore", "secret")
 
-    assert second.returncode == 3
+    assert second.exit_code == 3
     assert "--wait" in second.stderr and "--database" in second.stderr
 
 
 def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
     """By URL or by file; with a malformed argument repaired; and resumed by the execution's id."""
     url = f"{running.url}/skills/echo"
-    by_url = running.run("remote", "invoke", url, '{"Text": "Hello"}', "--json")
+    by_url = run_command("remote", "invoke", url, '{"Text": "Hello"}', "--json")
     shown = json.loads(by_url.stdout)
     path = tmp_path / "descriptor.json"
-    described = running.run(
+    described = run_command(
         "remote", "describe", "echo", "-s", str(running.skills), "--base-url", running.url, "--json"
     )
     path.write_text(described.stdout)
-    by_file = running.run("remote", "invoke", str(path), "text=Hello", "--json")
-    resumed = running.run("remote", "invoke", url, "--resume", shown["metadata"]["execution_id"], "--json")
+    by_file = run_command("remote", "invoke", str(path), "text=Hello", "--json")
+    resumed = run_command("remote", "invoke", url, "--resume", shown["metadata"]["execution_id"], "--json")
 
-    assert by_url.returncode == 0, by_url.stderr
+    assert by_url.exit_code == 0, by_url.stderr
     assert shown["data"] == {"said": "Hello"}
     assert json.loads(by_file.stdout)["data"] == {"said": "Hello"}
     assert json.loads(resumed.stdout)["data"] == {"said": "Hello"}
@@ -165,9 +150,9 @@ def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
 def test_what_cannot_be_invoked_is_reported(running: Running, arguments: list[str], code: str) -> None:
     """As an envelope, with exit code 1 or 3."""
     path, *rest = arguments
-    result = running.run("remote", "invoke", running.url + path, *rest, "--json")
+    result = run_command("remote", "invoke", running.url + path, *rest, "--json")
 
-    assert result.returncode in (1, 3)
+    assert result.exit_code in (1, 3)
     assert json.loads(result.stdout)["errors"][0]["code"] in (code, "PARAM_OUT_OF_RANGE")
 
 
@@ -176,7 +161,7 @@ def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -
     url = f"{running.url}/skills/chore"
     begun = [
         subprocess.Popen(
-            [sys.executable, "-m", "skillruntime.cli", *("remote", "invoke", url, f"text={n}", "--json")],
+            [sys.executable, "-m", "skillruntime", *("remote", "invoke", url, f"text={n}", "--json")],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -201,17 +186,17 @@ def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -
 
 def test_a_other_caller_lists_nothing(running: Running) -> None:
     """The message names the variable to set."""
-    result = running.run("remote", "list", "--url", running.url)
+    result = run_command("remote", "list", "--url", running.url)
 
-    assert result.returncode == 1
+    assert result.exit_code == 1
     assert "AUTH_REQUIRED" in result.stderr and variable_for(running.url) in result.stderr
 
 
 def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) -> None:
     """Section 7: without it, the skill does not exist."""
     url = f"{running.url}/skills/secret"
-    other_caller = running.run("remote", "invoke", url, "text=x", "--json")
-    known = running.run("remote", "invoke", url, "text=x", "--json", **{variable_for(running.url): running.key})
+    other_caller = run_command("remote", "invoke", url, "text=x", "--json")
+    known = run_command("remote", "invoke", url, "text=x", "--json", **{variable_for(running.url): running.key})
 
     assert json.loads(other_caller.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
     assert json.loads(known.stdout)["data"] == {"said": "x"}
@@ -226,9 +211,9 @@ async def test_a_server_that_is_not_a_skill_server_is_reported(document: Any, st
     """The report is one line for every answer of that server."""
     async with mean(say(document, status)) as server:
         url = f"http://127.0.0.1:{server.port}"
-        result = await anyio.to_thread.run_sync(command, "remote", "list", "--url", url)
+        result = await anyio.to_thread.run_sync(run_command, "remote", "list", "--url", url)
 
-    assert result.returncode == 1
+    assert result.exit_code == 1
     assert "is it a skill server?" in result.stderr
 
 
@@ -236,16 +221,16 @@ def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
     """``--memory`` affects executions only; authentication is unchanged."""
     options = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0", "--memory", "echo"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "skillruntime", "serve", *options], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     try:
         url = next(line for line in process.stderr if line.startswith("serving")).strip().rpartition(" ")[2]
-        listed = command("remote", "list", "--url", url, "--json", **{variable_for(url): running.key})
+        listed = run_command("remote", "list", "--url", url, "--json", **{variable_for(url): running.key})
     finally:
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
-        process.wait(120)
+        process.wait(300)
         process.stderr.close()
 
     assert json.loads(listed.stdout) == {"executions": []}
@@ -254,25 +239,25 @@ def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
 @pytest.mark.parametrize("base", ["nonsense", "ftp://example.com", "http://[::1", "http://example.com:99999"])
 def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None:
     """Before an unusable descriptor is published."""
-    result = running.run("remote", "describe", "echo", "-s", str(running.skills), "--base-url", base, "--json")
+    result = run_command("remote", "describe", "echo", "-s", str(running.skills), "--base-url", base, "--json")
 
-    assert result.returncode == 1
+    assert result.exit_code == 1
     assert "base URL" in json.loads(result.stdout)["errors"][0]["message"]
 
 
 def test_an_address_that_is_not_a_url_is_reported() -> None:
     """The command fails before it sends a request."""
     listed, invoked = (
-        command(*words) for words in (("remote", "list", "--url", "http://[::1"), ("remote", "invoke", "http://["))
+        run_command(*words) for words in (("remote", "list", "--url", "http://[::1"), ("remote", "invoke", "http://["))
     )
 
     assert "is not a URL" in listed.stderr and "names no host" in invoked.stderr
-    assert (listed.returncode, invoked.returncode) == (1, 2)
+    assert (listed.exit_code, invoked.exit_code) == (1, 2)
 
 
 def test_schema_prints_the_descriptors_schema() -> None:
     """The JSON Schema that descriptors are read by."""
-    document = json.loads(command("schema", "descriptor").stdout)
+    document = json.loads(run_command("schema", "descriptor").stdout)
 
     assert document["title"] == "Skill descriptor" and "endpoint" in document["required"]
 

@@ -25,7 +25,7 @@ async def connect(served: Served) -> SocketStream:
 async def until_closed(stream: SocketStream) -> bytes:
     """Return everything the server says until it hangs up."""
     said = b""
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         try:
             while True:
                 said += await stream.receive()

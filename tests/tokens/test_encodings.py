@@ -66,6 +66,7 @@ def test_loading_opens_no_socket_sets_no_variable_and_registers_nothing(monkeypa
     assert set(tiktoken.registry.ENCODINGS) == registered
 
 
+@pytest.mark.processes
 def test_counting_imports_none_of_puretiktokens_code() -> None:
     """The package is a folder of data: a fresh interpreter that counts has not imported it."""
     program = (
@@ -159,7 +160,9 @@ def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
     assert count_ordinary(text, name) == (len(load(name).encode_ordinary(text)), True)
 
 
-@pytest.mark.parametrize("blank", [" ", "\t", "\u2003", " \t"])
+@pytest.mark.parametrize(
+    "blank", [" ", *(pytest.param(blank, marks=pytest.mark.slow) for blank in ("\t", "\u2003", " \t"))]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_million_blanks_do_not_panic(name: str, blank: str) -> None:
     """Where tiktoken panics with a BaseException there is a count, and it says that it is not exact."""
@@ -171,7 +174,7 @@ def test_a_million_blanks_do_not_panic(name: str, blank: str) -> None:
     assert not exact
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])])
 def test_line_ends_in_a_long_blank_keep_it_exact(name: str) -> None:
     """Over a million white-space characters with a line end in their middle are still counted exactly."""
     text = "x" + " " * 700_000 + "\n" + " " * 700_000 + "y"

@@ -104,6 +104,7 @@ def test_the_catalogs_style_can_be_chosen(style: str) -> None:
     assert json.loads(run(SKILLS, "--json", "--style", style).stdout)["style"] == style
 
 
+@pytest.mark.processes
 def test_the_command_is_registered() -> None:
     """``skillruntime tokens`` leads here."""
     answer = subprocess.run(

@@ -1,0 +1,74 @@
+"""What a release consists of: the distributions, the schema for editors, the action and the hooks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click import Context
+
+from skillruntime import Contract, SkillResponse, SkillRuntime, SkillToolkit
+from skillruntime.cli import group
+from skillruntime.contract import CONTRACT_SCHEMA
+
+ROOT = Path(__file__).parents[1]
+UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(UV is None, reason="uv, which builds the distributions, is not installed")
+def test_wheel_and_sdist_install_in_empty_environments(tmp_path: Path) -> None:
+    """Both are built and pass `twine check`, and a call works where either is installed."""
+    assert UV is not None
+    built = subprocess.run([UV, "build", "-q", "-o", tmp_path / "dist", ROOT], capture_output=True, text=True)
+    if built.returncode != 0 and "network" in built.stderr.lower():
+        pytest.skip("the build backend cannot be had here")
+    assert built.returncode == 0, built.stderr
+    distributions = [path for path in (tmp_path / "dist").iterdir() if path.suffix in (".whl", ".gz")]
+    assert sorted(path.suffix for path in distributions) == [".gz", ".whl"]
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *distributions], check=True)
+
+    for distribution in distributions:
+        python = tmp_path / distribution.suffix / "bin" / "python"
+        subprocess.run([UV, "venv", "-q", "--python", sys.executable, python.parents[1]], check=True)
+        subprocess.run([UV, "pip", "install", "-q", "--python", python, distribution], check=True)
+        code = "from skillruntime import repair; print(repair({'n': '5'}, {'properties': {'n': {'type': 'integer'}}}))"
+        ran = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+        assert "'n': 5" in ran.stdout
+
+
+def test_the_schema_for_editors_is_that_of_the_library() -> None:
+    """`docs/contract.schema.json`, at one path of the repository and of the site."""
+    assert json.loads((ROOT / "docs" / "contract.schema.json").read_text("utf-8")) == CONTRACT_SCHEMA
+
+
+def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
+    """With options that the commands have."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    called = [hook["entry"].split() for hook in hooks]
+    for step in action["runs"]["steps"]:
+        lines = step.get("run", "").splitlines()
+        called += [line.partition(">")[0].split() for line in lines if line.startswith("skillruntime ")]
+
+    assert {words[1] for words in called} == {"validate", "diff", "lock"}
+    for _, name, *words in called:
+        options = {option for parameter in group.get_command(Context(group), name).params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_a_repr_says_what_a_thing_is() -> None:
+    """Short, and without an address in memory."""
+    document = {"name": "sum", "version": "1.0.0", "input": {"properties": {"a": {}, "b": {}}}}
+    runtime = SkillRuntime()
+
+    assert repr(Contract.from_dict(document)) == "<Contract 'sum' 1.0.0: a, b>"
+    assert repr(runtime) == "<SkillRuntime of 0 skills>"
+    assert repr(SkillToolkit(runtime)) == "<SkillToolkit style=None of <SkillRuntime of 0 skills>>"
+    assert repr(SkillResponse("success", data=[1])) == "<SkillResponse success: [1]>"
+    assert repr(runtime.call_sync("x", {})) == ("<SkillResponse failed: SKILL_NOT_FOUND There is no skill named 'x'>")
