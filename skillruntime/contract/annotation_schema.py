@@ -20,8 +20,6 @@ from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.wording import WIDER
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["SchemaWriter", "adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
-
 _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict"
 
 

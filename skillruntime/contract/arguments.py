@@ -18,11 +18,6 @@ from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableE
 from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = [
-    *("FINISHED", "Parsed", "cut_off", "fail", "looks_like_container", "parse_arguments", "parse_container"),
-    *("several_calls", "too_deep"),
-]
-
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
 # The finish reasons by which a provider says that the model stopped by itself, as each writes it.

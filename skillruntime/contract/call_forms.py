@@ -17,8 +17,6 @@ from skillruntime.contract.prose import fault_after, fault_before, fault_of_valu
 from skillruntime.contract.templates import TEMPLATES, Template, python_call, read_parameters
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, folded
 
-__all__ = ["Found", "calls_of_text"]
-
 _NAME = r"[^\W\d][\w.:/-]{0,120}"
 _KEYS = "|".join(sorted((re.sub("[_ ]", "[_ ]?", key) for key in NAME_KEYS), key=len, reverse=True))
 # Reasoning, by the tags and tokens that models open and close it with.

@@ -17,8 +17,6 @@ from skillruntime.contract.coercion.keys import wrapped
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, is_name_of
 from skillruntime.errors import SkillInputError
 
-__all__ = ["ENVELOPE_KEYS", "Call", "calls_in", "check_tool", "opened"]
-
 _ONE = frozenset({"function", "functionCall", "function_call", "toolCall", "tool_call", "toolUse", "tool_use"})
 _SEVERAL = frozenset({"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"})
 ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL

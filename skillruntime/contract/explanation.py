@@ -37,8 +37,6 @@ from skillruntime.contract.wording import (
 )
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["OVER_BUDGET", "explain"]
-
 # A keyword of our own: the value would take more repairs than a call is worth.
 OVER_BUDGET = "budget"
 

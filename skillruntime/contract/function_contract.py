@@ -40,8 +40,6 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.response import SkillResponse, holds_iterator
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
 
-__all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_skill_errors"]
-
 # What JSON arguments already are: converting them would only cost time.
 _PLAIN = (str, bool, Any, object, dict, list, inspect.Parameter.empty)
 

@@ -17,10 +17,6 @@ from typing import Any, NoReturn
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 
-__all__ = [
-    *("LITERAL_DECODER", "TOO_DEEP", "LenientParser", "UnreadableError", "decode", "has_unclear_escape"),
-]
-
 TOO_DEEP = "it is nested too deep"
 
 

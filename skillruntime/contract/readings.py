@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from skillruntime.contract.migration.migration import Migration
     from skillruntime.contract.versions import Version
 
-__all__ = ["Reading", "Shapes", "read_as_version"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shapes:

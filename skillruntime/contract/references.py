@@ -12,8 +12,6 @@ from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Location", "References", "children", "properties_of", "referenced", "resolve"]
-
 Location: TypeAlias = Path
 Found = TypeVar("Found")
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from skillruntime.contract.json_text import LenientParser, UnreadableError
 
-__all__ = ["TEMPLATES", "Template", "python_call", "read_parameters", "without_breaks"]
-
 _TOOL = r"(?P<name>[^\W\d][\w.:/-]{0,120})"
 _KEY = r"""["']?(?P<key>[^<>"'=\n]{1,120})["']?"""
 _DSML = "\uff5cDSML\uff5c"

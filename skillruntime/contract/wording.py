@@ -10,11 +10,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-__all__ = [
-    *("FORMAT_OF_PATTERN", "MAX_LISTED", "MAX_QUOTED", "WIDER", "in_words", "listed"),
-    *("nearest", "quoted", "shortened", "type_names"),
-]
-
 MAX_QUOTED = 40
 MAX_COMPARED = 80
 MAX_ITEMS = 5

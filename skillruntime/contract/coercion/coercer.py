@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.coercion.keys import (
-    TYPES,
-    close_names,
-    fold_name,
-    is_wrapper,
-    may_wrap,
-    renames,
-    wrapped,
-)
+from skillruntime.contract.coercion.keys import TYPES, close_names, fold_name, is_wrapper, may_wrap, renames, wrapped
 from skillruntime.contract.coercion.scalars import is_nothing
 from skillruntime.contract.coercion.state import Coercion, Edit, Policy, Repair, Repaired
 from skillruntime.contract.coercion.subschemas import (
@@ -35,8 +27,6 @@ from skillruntime.contract.coercion.whole_value import whole
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema, Violation
-
-__all__ = ["begin"]
 
 MAX_DEPTH = 16
 # How deep an unknown key is looked through for parameters before it is left out.

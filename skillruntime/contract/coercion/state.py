@@ -13,11 +13,6 @@ from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema, Violation
 
-__all__ = [
-    *("BASE_WORK", "LENIENT", "SAFE", "STRICT", "WORK_PER_PART", "Coercion", "Edit", "OverBudgetError", "Policy"),
-    *("Repair", "Repaired", "is_container_text", "least", "plain", "policy_named", "types_of", "without_decimals"),
-]
-
 BASE_WORK = 3_000
 # The validator calls that one repair may take, and those for each part of the value: 3 to 8 µs each as measured, so
 # that 8 KB, which is 2,000 parts at most, take less than 50 ms.

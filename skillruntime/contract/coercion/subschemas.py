@@ -14,12 +14,6 @@ from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import Found, References, properties_of
 from skillruntime.contract.secret_names import MASK, is_secret_name, names_a_secret
 
-__all__ = [
-    *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "judging", "places_in", "places_of", "property_locations", "subschemas"),
-    *("secret_texts", "without_secrets", "without_texts"),
-]
-
 # The absence of a declared default; ``None`` is a default that is null.
 ABSENT = object()
 

@@ -13,8 +13,6 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Violation
 
-__all__ = ["QUOTES", "SCALARS", "UNIONS", "branches_of", "is_moved", "kinds_taken_by", "may_be_said", "of_branches"]
-
 QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _ANY = SCALARS | {"array", "object", "null"}

@@ -50,8 +50,6 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
-__all__ = ["whole"]
-
 
 def whole(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
     """Return what *value* as a whole can become, refused by the violations *here* of the subschema at *location*."""

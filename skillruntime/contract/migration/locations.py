@@ -11,11 +11,6 @@ from typing import Any, TypeAlias
 from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = [
-    *("Change", "StepRefused", "Tokens", "common_prefix", "copy_json", "each", "items_at", "objects_at"),
-    *("put", "put_down"),
-]
-
 Change: TypeAlias = Callable[[dict[str, Any]], None]
 Tokens: TypeAlias = tuple[str, ...]
 

@@ -9,8 +9,6 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-__all__ = ["CONVERSIONS", "TYPES", "exact_number", "is_type", "same_as", "show", "type_of", "with_article"]
-
 TYPES = ("string", "integer", "number", "boolean")
 
 

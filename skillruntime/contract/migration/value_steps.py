@@ -20,8 +20,6 @@ from skillruntime.contract.migration.value_conversions import (
     with_article,
 )
 
-__all__ = ["VALUE_STEPS"]
-
 _EXACT_BELOW = 2**53
 
 
