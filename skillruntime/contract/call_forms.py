@@ -58,7 +58,7 @@ _EVENT = re.compile(
     rf"|<(?P<tag>(?i:{_KEYS}))>\s*(?P<in_tag>{_NAME})\s*</(?P=tag)>"
     rf"|^[ \t>*-]*(?P<key>(?i:{_KEYS}))[ \t*]*[:=][ \t*`\"]*(?P<on_line>{_NAME})[ \t*`\"]*$"
     rf"|</?(?P<tool>(?i:{_TOOL_TAGS}))>"
-    r"|(?P<mark>```[\w+-]*|~~~\w*|</?s>|<(?:start|end)_of_turn>|<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>"
+    r"|(?P<mark>```[\w+-]*|~~~\w*|</?s>|</s\Z|<(?:start|end)_of_turn>|<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>"
     r"|\[/?[A-Z][A-Z_]{2,}\]|functools(?=\[))",
     re.MULTILINE,
 )

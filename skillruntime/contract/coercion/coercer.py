@@ -243,13 +243,11 @@ def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location:
     known = set(map(fold_name, declared)) if rest else set()
     state.doubts += sum(fold_name(name) in known for name in rest)
     # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
-    leaves_out = state.policy.on_unknown == "drop" and not path and _was_sent_any(state, edit.value, declared)
-    for name in rest if leaves_out else ():
-        rule = _why_left_out(state, name, edit.value, declared, location)
-        if rule is not None:
-            before = edit.value[name]
+    for name in rest if not path and _was_sent_any(state, edit.value, declared) else ():
+        before = edit.value[name]
+        if _says_nothing(state, name, edit.value, declared, location):
             edit.leave_out((name,))
-            yield Repair(format_pointer((name,)), rule, before, None)
+            yield Repair(format_pointer((name,)), "unknown-key", before, None)
 
 
 def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
@@ -257,17 +255,18 @@ def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str,
     return any(key in declared and key not in state.defaulted and not is_nothing(value[key]) for key in value)
 
 
-def _why_left_out(
+def _says_nothing(
     state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path
-) -> str | None:
-    """Return the rule by which the unknown key *name* of the arguments *value* is left out, if it may be."""
-    if is_wrapper(value, name, declared):
-        return None
+) -> bool:
+    """Whether the unknown key *name* of the arguments *value* is left out: a null, or whatever the policy drops."""
+    is_null = value[name] is None and name not in state.reserved
+    if not is_null and state.policy.on_unknown != "drop":
+        return False
     # What a pattern declares is not known by name.
     schemas = [schema for _, schema in in_place(state.references, [location])]
     if any("patternProperties" in schema for schema in schemas) or _may_mean(state, name, declared, value):
-        return None
-    return None if _holds_any(value[name], set(map(fold_name, declared)), 0) else "unknown-key"
+        return False
+    return not is_wrapper(value, name, declared) and not _holds_any(value[name], set(map(fold_name, declared)), 0)
 
 
 def _may_mean(state: Coercion, name: str, declared: Mapping[str, Any], present: Mapping[str, Any]) -> bool:

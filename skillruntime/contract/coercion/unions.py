@@ -18,7 +18,7 @@ SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _ANY = SCALARS | {"array", "object", "null"}
 UNIONS = ("anyOf", "oneOf")
 # The rules that move a value into a container, or out of one.
-_MOVING = frozenset({"scalar-for-array", "array-of-one", "array-object", "comma-list", "wrapper-object"})
+_MOVING = frozenset({"scalar-for-array", "array-of-one", "array-object", "comma-list", "schema-echo", "wrapper-object"})
 
 
 def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth: int) -> list[Repaired]:

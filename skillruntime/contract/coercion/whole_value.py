@@ -141,9 +141,16 @@ def _reshaped(
         yield from _taken_out(state, value, here, location, path, kinds - {"array"})
     elif isinstance(value, dict):
         yield from _unwrapped(state, value, here, location, path, kinds)
+        if kinds and "object" not in kinds and _is_echo(value) and state.fits(value["value"], location):
+            yield "schema-echo", value["value"], value
     for each in here:
         if each.keyword == "type" and "array" in types_of(each) and not isinstance(value, list):
             yield from _as_array(state, value, each, path, depth)
+
+
+def _is_echo(value: dict[str, Any]) -> bool:
+    """Whether *value* is one value in the form of its schema: ``{"type": "string", "value": "Paris"}``."""
+    return value.keys() == {"type", "value"} and value["type"] == type_name(value["value"])
 
 
 def _taken_out(
@@ -280,6 +287,8 @@ def _content(
     if is_wrapper(value, name, declared):
         # `{"arguments": ""}`: what models send for a tool without parameters (qwersyk/Newelle#429).
         return {} if not path and content in ("", None) and is_call_wrapper(name) else content
+    if not path and value in ({"": ""}, {"": None}):  # for a tool without parameters too
+        return {}
     if path or not isinstance(content, dict) or not content:
         return None
     beside = {key: said for key, said in value.items() if key != name}
