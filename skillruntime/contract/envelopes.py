@@ -19,7 +19,7 @@ from skillruntime.errors import SkillInputError
 
 _ONE = frozenset({"function", "functionCall", "function_call", "toolCall", "tool_call", "toolUse", "tool_use"})
 _SEVERAL = frozenset({"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"})
-ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL
+ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL | {"jsonrpc"}
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
 _KINDS = frozenset({"function", "function_call", "tool_use", "tool_call", "toolUse", "toolCall", "object"})
 
@@ -67,7 +67,8 @@ def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
 
 def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None:
     # Exactly one of each: with two names or two inputs the form is another one.
-    names = [key for key in value if key in NAME_KEYS and isinstance(value[key], str)]
+    name_keys = NAME_KEYS | {"method"} if "jsonrpc" in value else NAME_KEYS  # ollama/ollama#5976
+    names = [key for key in value if key in name_keys and isinstance(value[key], str)]
     inputs = [key for key in value if key in ARGUMENT_KEYS]
     if len(inputs) != 1 or len(names) > 1 or not all(_IDENTIFIER.fullmatch(value[key]) for key in names):
         return None
@@ -146,6 +147,8 @@ def _is_mark(key: str, said: Any) -> bool:
             return isinstance(said, int)
         case "type":
             return isinstance(said, str) and said in _KINDS
+        case "jsonrpc":
+            return said == "2.0"
         case "role":
             return said in ("assistant", "model")
         # OpenAI's message has both beside its calls; words in them would be lost, so they must be empty.

@@ -31,6 +31,7 @@ ONE_CALL: list[Any] = [
     {"function": "get_weather", "arguments": CITY},
     {"action": "get_weather", "action_input": CITY},
     [{"name": "get_weather", "arguments": CITY}],
+    {"jsonrpc": "2.0", "id": 1, "method": "get_weather", "params": CITY},
     {"get_weather": CITY},
 ]
 

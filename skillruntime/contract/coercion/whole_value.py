@@ -102,6 +102,10 @@ def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
     """Return which of array and object the violations *here* ask for; of a union only where it takes no text."""
     containers = _kinds_in(here)
     for violation in here:
+        # One object for an array of them, in a string (earendil-works/pi#7835).
+        places = item_locations(state.references, violation.location) if "array" in containers else []
+        if kinds_taken_by(state.references, places) == {"object"} and declared_properties(state.references, places):
+            containers.add("object")
         if violation.keyword in UNIONS and isinstance(violation.expected, list):
             taken = kinds_taken_by(state.references, branches_of(violation))
             containers |= set() if "string" in taken else taken
