@@ -148,7 +148,7 @@ def _is_mark(key: str, said: Any) -> bool:
         case "type":
             return isinstance(said, str) and said in _KINDS
         case "jsonrpc":
-            return said == "2.0"
+            return bool(said == "2.0")
         case "role":
             return said in ("assistant", "model")
         # OpenAI's message has both beside its calls; words in them would be lost, so they must be empty.

@@ -211,13 +211,11 @@ def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
         if not isinstance(parent, dict):
             continue
         name = str(token)
-        declared: dict[str, Any] = {}
-        patterns: set[str] = set()
-        for schema in subschemas(state.references, (*path, *where[:length])):
-            declared |= properties_of(schema)
-            patterns |= properties_of(schema, "patternProperties").keys()
-        if name in declared:
+        schemas = subschemas(state.references, (*path, *where[:length]))
+        if any(name in properties_of(schema) for schema in schemas):
             continue
+        declared = {each for schema in schemas for each in properties_of(schema)}
+        patterns = {each for schema in schemas for each in properties_of(schema, "patternProperties")}
         is_of_no_pattern = bool(patterns) and not any(state.schema.name_matches(each, name) for each in patterns)
         if is_of_no_pattern or _may_mean(state, name, declared, parent):
             return True
@@ -269,7 +267,7 @@ def _says_nothing(
     return not is_wrapper(value, name, declared) and not _holds_any(value[name], set(map(fold_name, declared)), 0)
 
 
-def _may_mean(state: Coercion, name: str, declared: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+def _may_mean(state: Coercion, name: str, declared: Collection[str], present: Mapping[str, Any]) -> bool:
     """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent."""
     if name in declared:
         return False

@@ -87,8 +87,8 @@ def _converted(state: Coercion, value: Any, here: list[Violation]) -> Iterator[t
                         yield rule, after, value
     if not isinstance(value, str):
         return
-    containers = _containers_wanted(state, here)
-    parsed = parse_container(value) if containers and is_container_text(value.strip(QUOTES)) else None
+    containers = _containers_wanted(state, here) if is_container_text(value.strip(QUOTES)) else set()
+    parsed = parse_container(value) if containers else None
     if parsed is not None and type_name(parsed.value) in containers:
         yield "container-text", parsed.value, value
     inside = unquoted(value)
