@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, Protocol, TypeVar
 
 from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path
@@ -31,28 +32,31 @@ _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties"
 _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
 
 
-def in_place(
-    references: References, locations: Iterable[Path], *, choices: bool = True
-) -> list[tuple[Path, dict[str, Any]]]:
+Made = TypeVar("Made", covariant=True)
+
+
+class _Asked(Protocol[Made]):
+    def __call__(self, references: References, locations: Iterable[Path], *, choices: bool = True) -> Made: ...
+
+
+def _once(make: Callable[[References, tuple[Path, ...], bool], Found]) -> _Asked[Found]:
+    """Return *make* so that it is asked once for the same places of a schema."""
+
+    @wraps(make)
+    def asked(references: References, locations: Iterable[Path], *, choices: bool = True) -> Found:
+        places = tuple(locations)
+        return references.once((make, places, choices), lambda: make(references, places, choices))
+
+    return asked
+
+
+@_once
+def in_place(references: References, locations: tuple[Path, ...], choices: bool) -> list[tuple[Path, dict[str, Any]]]:
     """Return the subschemas at *locations* and all that judge the same value, each with its location.
 
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
     also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    return _once(references, _walk, locations, choices)
-
-
-def _once(
-    references: References,
-    make: Callable[[References, tuple[Path, ...], bool], Found],
-    locations: Iterable[Path],
-    choices: bool,
-) -> Found:
-    places = tuple(locations)
-    return references.once((make, places, choices), lambda: make(references, places, choices))
-
-
-def _walk(references: References, locations: tuple[Path, ...], choices: bool) -> list[tuple[Path, dict[str, Any]]]:
     pending, found = list(locations)[::-1], dict[Path, dict[str, Any]]()
     while pending:
         location = pending.pop()
@@ -80,14 +84,9 @@ def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[P
         yield from ((*location, "dependentSchemas", name) for name in schema["dependentSchemas"])
 
 
-def property_locations(
-    references: References, locations: Iterable[Path], *, choices: bool = True
-) -> Mapping[str, list[Path]]:
+@_once
+def property_locations(references: References, locations: tuple[Path, ...], choices: bool) -> Mapping[str, list[Path]]:
     """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
-    return _once(references, _property_locations, locations, choices)
-
-
-def _property_locations(references: References, locations: tuple[Path, ...], choices: bool) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for location, schema in in_place(references, locations, choices=choices):
         for name in properties_of(schema):
@@ -95,14 +94,9 @@ def _property_locations(references: References, locations: tuple[Path, ...], cho
     return found
 
 
-def declared_properties(
-    references: References, locations: Iterable[Path], *, choices: bool = True
-) -> Mapping[str, Any]:
+@_once
+def declared_properties(references: References, locations: tuple[Path, ...], choices: bool) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
-    return _once(references, _declared_properties, locations, choices)
-
-
-def _declared_properties(references: References, locations: tuple[Path, ...], choices: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
         for name, declared in properties_of(schema).items():
@@ -110,12 +104,9 @@ def _declared_properties(references: References, locations: tuple[Path, ...], ch
     return found
 
 
-def item_locations(references: References, location: Path) -> list[Path]:
-    """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
-    return _once(references, _item_locations, (location,), True)
-
-
-def _item_locations(references: References, locations: tuple[Path, ...], choices: bool) -> list[Path]:
+@_once
+def item_locations(references: References, locations: tuple[Path, ...], choices: bool) -> list[Path]:
+    """Return where the items of an array at *locations* are described, by its own schema or by what that refers to."""
     return [
         place
         for where, schema in in_place(references, locations, choices=choices)

@@ -168,7 +168,7 @@ def _words_at(references: References, locations: Iterable[Path], levels: int) ->
     for place, schema in in_place(references, locations):
         words |= _words_in(schema)
         if levels:
-            words |= _words_at(references, item_locations(references, place), levels - 1)
+            words |= _words_at(references, item_locations(references, [place]), levels - 1)
     return words
 
 

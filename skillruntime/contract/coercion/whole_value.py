@@ -103,7 +103,7 @@ def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
     containers = _kinds_in(here)
     for violation in here:
         # One object for an array of them, in a string (earendil-works/pi#7835).
-        places = item_locations(state.references, violation.location) if "array" in containers else []
+        places = item_locations(state.references, [violation.location]) if "array" in containers else []
         if kinds_taken_by(state.references, places) == {"object"} and declared_properties(state.references, places):
             containers.add("object")
         if violation.keyword in UNIONS and isinstance(violation.expected, list):
@@ -179,7 +179,7 @@ def _as_array(
     if isinstance(path[-1] if path else "", int):
         state.doubts += 1  # which level of brackets is missing is unknown, and no recorded call lacked two
         return
-    places = item_locations(state.references, violation.location)
+    places = item_locations(state.references, [violation.location])
     items = [schema for _, schema in in_place(state.references, places)]
     if isinstance(value, str) and not any(state.fits(value, place) for place in places):
         several = listed(value, items)
@@ -269,7 +269,7 @@ def _unwrapped(
     schemas = [schema for _, schema in in_place(state.references, locations, choices=False)]
     declared = dict(declared_properties(state.references, locations))
     if "array" in kinds:  # {"input": []} for an array of objects that have an "input" is one of them
-        places = [place for each in locations for place in item_locations(state.references, each)]
+        places = item_locations(state.references, locations)
         declared |= declared_properties(state.references, places)
     for name in value:
         content = _content(state, value, name, declared, schemas, location, path)

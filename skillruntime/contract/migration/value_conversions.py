@@ -88,8 +88,3 @@ def show(value: Any) -> str:
     """Return *value* as JSON, shortened to 40 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def with_article(kind: str) -> str:
-    """Return the name of a type with its article, for a sentence."""
-    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"

@@ -17,8 +17,8 @@ from skillruntime.contract.migration.value_conversions import (
     same_as,
     show,
     type_of,
-    with_article,
 )
+from skillruntime.contract.wording import type_names
 
 _EXACT_BELOW = 2**53
 
@@ -59,7 +59,7 @@ def _convert(fields: StepFields) -> Change:
         function = CONVERSIONS.get((kind, target))
         converted = function(value) if function else None
         if converted is None:
-            raise StepRefused(where, f"{show(value)} cannot become {with_article(target)}")
+            raise StepRefused(where, f"{show(value)} cannot become {type_names(target)}")
         return converted
 
     return each(place, new)
