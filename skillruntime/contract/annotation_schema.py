@@ -27,9 +27,8 @@ def is_model(annotation: Any) -> bool:
     """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or a TypedDict."""
     if not isinstance(annotation, type):
         return False
-    return (
-        hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__") or _is_dict(annotation)
-    )
+    has_fields = hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__")
+    return has_fields or _is_dict(annotation)
 
 
 def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:

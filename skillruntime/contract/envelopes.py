@@ -103,6 +103,12 @@ def opened(
     if len(calls) > 1:
         raise several_calls(len(calls))
     call = calls[0]
+    # The tool as the prompt declares it: `{"name": "f", "parameters": {"type": "object", "properties": {...}}}`.
+    if "properties" not in declared and "properties" in call.arguments and call.arguments.get("type") == "object":
+        raise SkillInputError(
+            f"This is the definition of {call.name!r}, and no call of it",
+            suggested_action="Send the parameters with their values, as one JSON object",
+        )
     # A key of the form that is a parameter may be meant as that: only the tool's own name decides.
     parameters = declared.intersection(call.keys)
     if parameters and not tool and not fits(value):  # nor can that name be known: the arguments must have them too

@@ -200,9 +200,7 @@ def least(results: list[Repaired]) -> list[Repaired]:
     if len(results) < 2:
         return results
     # What was done is compared as a multiset: the order in which two members were repaired does not matter.
-    done = [
-        Counter((repair.rule, repr(repair.before), repr(repair.after)) for repair in each.repairs) for each in results
-    ]
+    done = [Counter((each.rule, repr(each.before), repr(each.after)) for each in result.repairs) for result in results]
     # `5` from `"5"` is one repair, `[5]` two of which one is the same: the second did more of the same.
     least = [each for each, mine in zip(results, done, strict=True) if not any(other < mine for other in done)]
     distinct: list[Repaired] = []

@@ -163,11 +163,9 @@ def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
 
 def judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
     """Return the subschemas that may apply to the part at *path* of a value, each with its location."""
-    found = list(in_place(references, [()]))
+    found = in_place(references, [()])
     for token in path:
-        found = list(
-            in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
-        )
+        found = in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
     return found
 
 
@@ -211,7 +209,7 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
     """
     if any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
-    found = list(in_place(references, [()]))
+    found = in_place(references, [()])
     for length in range(1, len(path) + 1):
         found = judging(references, path[:length])
         if not found or any(_is_secret(schema) for _, schema in found):

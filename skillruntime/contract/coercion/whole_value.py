@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.keys import (
@@ -50,6 +50,9 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
+# What a value may be: the rule, the value after it, and what the record shows as the value before.
+Attempts: TypeAlias = Iterator[tuple[str, Any, Any]]
+
 
 def whole(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
     """Return what *value* as a whole can become, refused by the violations *here* of the subschema at *location*."""
@@ -73,7 +76,7 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
     return kept
 
 
-def _converted(state: Coercion, value: Any, here: list[Violation]) -> Iterator[tuple[str, Any, Any]]:
+def _converted(state: Coercion, value: Any, here: list[Violation]) -> Attempts:
     """Yield *value* read as another type or as a member of an enum, with the rule and what was before."""
     for violation in here:
         if violation.keyword in ("enum", "const") and value != "None":  # as Python writes null; `none` may be a choice
@@ -133,9 +136,7 @@ def _options(state: Coercion, violation: Violation) -> Options:
     return state.references.once(("options", violation.location), lambda: Options(allowed))
 
 
-def _reshaped(
-    state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int
-) -> Iterator[tuple[str, Any, Any]]:
+def _reshaped(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Attempts:
     """Yield *value* in a container or out of one, with the rule and *value* as the record shows it."""
     kinds = _kinds_in(here)
     # PHP and some chat templates encode an empty map as `[]` (agno-agi/agno#6303).
@@ -159,7 +160,7 @@ def _is_echo(value: dict[str, Any]) -> bool:
 
 def _taken_out(
     state: Coercion, value: list[Any], here: list[Violation], location: Path, path: Path, kinds: set[str]
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Attempts:
     """Yield the one item of *value*: not nothing, not the entry of a map, not below arrays of arrays."""
     [item] = value
     if isinstance(path[-1] if path else "", int) and (isinstance(path[-2], int) or not state.fits(item, location)):
@@ -172,9 +173,7 @@ def _taken_out(
         yield "array-of-one", item, value
 
 
-def _as_array(
-    state: Coercion, value: Any, violation: Violation, path: Path, depth: int
-) -> Iterator[tuple[str, Any, Any]]:
+def _as_array(state: Coercion, value: Any, violation: Violation, path: Path, depth: int) -> Attempts:
     """Yield the array that *value* may mean: its one item, the items it lists, or an object in place of an array."""
     if isinstance(path[-1] if path else "", int):
         state.doubts += 1  # which level of brackets is missing is unknown, and no recorded call lacked two
@@ -260,7 +259,7 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
 
 def _unwrapped(
     state: Coercion, value: dict[str, Any], here: list[Violation], location: Path, path: Path, kinds: set[str]
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Attempts:
     """Yield what the object *value* holds under a key that wraps it."""
     has_one_key = not path and len(value) == 1  # which may be the schema's title
     if not has_one_key and not any(map(may_wrap, value)):

@@ -81,7 +81,7 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
         holder = holder.setdefault(token, {})
         if not isinstance(holder, dict):
             raise StepRefused(
-                format_pointer(path), f"{format_pointer(path)} is not an object, so nothing can be put into it"
+                format_pointer(path), f"{format_pointer(path)} is not an object; nothing can be put into it"
             )
     put(holder, tokens[-1], value, path)
 

@@ -34,9 +34,7 @@ def _map(fields: StepFields) -> Change:
     table = {same_as(old): new for old, new in pairs}
     if len(table) < len(pairs):
         fields.refuse("values", "must be a table in which each old value appears once")
-    otherwise = (
-        fields.take("otherwise", object, "the new value for all others") if fields.has("otherwise") else REQUIRED
-    )
+    otherwise = fields.take("otherwise", object, "the value for others") if fields.has("otherwise") else REQUIRED
 
     def new(value: Any, _: str) -> Any:
         found = table.get(same_as(value), otherwise)
