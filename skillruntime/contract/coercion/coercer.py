@@ -109,7 +109,7 @@ def _members(
         repairs += _repaired_keys(state, edit, here, location, path)
     is_impossible = False
     for (where, refuser), same in _refusals(state, value, violations, location).items():
-        if _is_misspelt(state, value, where, path):
+        if _is_misspelt(state, value, where, path) or _may_be_unwrapped(state, value, where, location):
             found = []
             state.doubts += 1
         else:
@@ -220,6 +220,14 @@ def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
         if is_of_no_pattern or _may_mean(state, name, declared, parent):
             return True
     return False
+
+
+def _may_be_unwrapped(state: Coercion, value: Any, where: Path, location: Path) -> bool:
+    """Whether the part at *where* is an array that fits where the array of one around it is: either may be wrong."""
+    part = value_at(value, where)
+    if not isinstance(part, list) or len(part) < 2 or where[-1] != 0 or len(value_at(value, where[:-1])) != 1:
+        return False
+    return any(state.fits(part, place) for place in places_of(state.references, location, where[:-1]))
 
 
 def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
