@@ -39,18 +39,13 @@ def _in_elements(opening: str, parameter: str, namespace: str, tag: str, *, brea
     return Template(re.compile(rf"<{namespace}{opening}>"), pattern, *ends, breaks)
 
 
+_FUNCTION = rf"(?:function|parameter(?=[^<>]+>\s*<parameter=))={_TOOL}\s*"
 _INVOKE = rf"""invoke\s+name\s*=\s*["']?{_TOOL}["']?\s*"""
 _PARAMETER = rf"parameter\s+name\s*=\s*{_KEY}"
 TEMPLATES: tuple[Template, ...] = (
     # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the same marks. The first mark may be
     # that of a parameter too (signalnine/q27#24).
-    _in_elements(
-        rf"(?:function|parameter(?=[^<>]+>\s*<parameter=))={_TOOL}\s*",
-        rf"parameter={_KEY}\s*",
-        "",
-        "function",
-        breaks=True,
-    ),
+    _in_elements(_FUNCTION, rf"parameter={_KEY}\s*", "", "function", breaks=True),
     # MiniMax M2, and Claude's older form.
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "", "invoke"),
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "antml:", "invoke"),

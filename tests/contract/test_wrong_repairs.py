@@ -83,6 +83,8 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (either(NUMBER, MAP), {"type": "integer", "value": 5}, REFUSED),
     (either(NULL, MAP), {"value": 5}, {"value": "5"}),
     (array({"type": "object", "properties": {"value": {}}}), {"value": []}, REFUSED),
+    (either(array(TEXT), {"type": "null"}), "null", None),
+    (either(TEXT, {"type": "array", "prefixItems": [NUMBER], "items": False}), 1, REFUSED),
     (array(either(TEXT, NUMBER, array(TEXT))), [["today", 1]], REFUSED),
     (array(either(NUMBER, array(NUMBER))), [{"type": "number", "value": 5}], REFUSED),
     # a key that may be a misspelt name of a pattern

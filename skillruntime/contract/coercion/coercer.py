@@ -126,7 +126,7 @@ def _members(
         return []
     # After all other repairs: a renamed key may be the one that is missing.
     if not repairs and isinstance(value, dict):
-        repairs += _filled_defaults(state, edit, here, location, path)
+        repairs += _fill_defaults(state, edit, here, location, path)
     return [Repaired(edit.value, tuple(repairs))] if repairs else []
 
 
@@ -251,7 +251,7 @@ def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location:
     # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
     for name in rest if not path and _was_sent_any(state, edit.value, declared) else ():
         before = edit.value[name]
-        if _says_nothing(state, name, edit.value, declared, location):
+        if _is_dropped(state, name, edit.value, declared, location):
             edit.leave_out((name,))
             yield Repair(format_pointer((name,)), "unknown-key", before, None)
 
@@ -261,9 +261,7 @@ def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str,
     return any(key in declared and key not in state.defaulted and not is_nothing(value[key]) for key in value)
 
 
-def _says_nothing(
-    state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path
-) -> bool:
+def _is_dropped(state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path) -> bool:
     """Whether the unknown key *name* of the arguments *value* is left out: a null, or whatever the policy drops."""
     is_null = value[name] is None and name not in state.reserved
     if not is_null and state.policy.on_unknown != "drop":
@@ -284,9 +282,7 @@ def _may_mean(state: Coercion, name: str, declared: Collection[str], present: Ma
     return fold_name(name) in map(fold_name, declared) or any(close_names([name], absent))
 
 
-def _filled_defaults(
-    state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path
-) -> Iterator[Repair]:
+def _fill_defaults(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
     """Fill in the default of each required property that is absent, unless another key may be meant for it."""
     value = edit.value
     absent = sorted(_missing(here) - value.keys())

@@ -218,7 +218,10 @@ def _is_item(
     depth: int,
 ) -> bool:
     """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
-    if places_in(violation.schema) or may_be_nothing(value):
+    if may_be_nothing(value):
+        return False
+    if places_in(violation.schema):
+        state.doubts += state.fits([value], violation.location)  # a tuple of one is not made, and may be meant
         return False
     if isinstance(value, dict):
         # A map of arrays around the wanted array says more than the array does.
