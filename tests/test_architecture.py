@@ -164,7 +164,7 @@ MOST_LINES = {
     "server": 4_400,
     "adapters/mcp_proxy": 2_452,
     "adapters": 3_058,
-    "cli": 2_623,
+    "cli": 2_625,
     "remote": 1_840,
     "compatibility": 1_700,
     "tokens": 1_095,
