@@ -160,7 +160,7 @@ MOST_LINES = {
     "derive": 3_967,
     "contract": 6_457,
     "catalog": 4_752,
-    "runtime": 4_846,
+    "runtime": 4_837,
     "server": 4_400,
     "adapters/mcp_proxy": 2_452,
     "adapters": 3_058,
