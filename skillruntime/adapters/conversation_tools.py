@@ -32,6 +32,8 @@ from skillruntime.runtime.session import SkillSession
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
 
+_NOT_INDEXED = "Only names and descriptions were searched; the instructions can be searched in a minute."
+
 MOST_TOOLS = 128
 """The most tools that OpenAI takes in one request; the other providers' limits are higher or not stated."""
 
@@ -257,13 +259,15 @@ def conversation_runtime(
     def search_skills(arguments: dict[str, Any]) -> str:
         # Functions have no index: they follow what search ranks.
         query, limit = arguments["query"], arguments.get("limit", 10)
-        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in runtime.catalog.search(query, limit)]
+        hits = runtime.catalog.search(query, limit)
+        later = "" if hits.bodies_searched else f"\n{_NOT_INDEXED}"
+        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
         if found:
-            return "\n".join(found[:limit])
+            return "\n".join(found[:limit]) + later
         guess = nearest_names(query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3)
         nearest = f" The nearest names, which is a guess: {', '.join(guess)}." if guess else ""
-        return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit."
+        return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit.{later}"
 
     @own.implements("call_skill", contract=CALL_SKILL)
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
