@@ -129,7 +129,7 @@ class Segment:
     def _opened(self) -> IO[bytes]:
         if self._file is None:
             return io.BytesIO(self._data)
-        # For each query anew: a descriptor would be held as long as a catalog, and each of its views, exists.
+        # For each query: a descriptor would be held as long as a catalog, and each of its views, exists.
         descriptor = open_own(self._file, _MAX_BYTES)
         if _stamp_at(descriptor) != self._stamp:
             os.close(descriptor)
