@@ -136,7 +136,7 @@ def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
     """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables ``"generic"``, with a warning.
 
-    Contracts are read until the number is exceeded, not all of them.
+    Where scripts are surely too many tools, their contracts are not read.
 
     Raises:
         ValueError: there is no such style.
@@ -145,10 +145,11 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         return style
     if style is not None:
         raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
-    # Not a list: at ten thousand skills reading every contract takes minutes.
-    visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
-    if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
-        return "typed"
+    if not runtime.catalog.surely_has_tools(MOST_TOOLS + 1):
+        # Not a list: at ten thousand skills reading every contract takes minutes.
+        visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
+        if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
+            return "typed"
     warnings.warn(
         f"there are more than {MOST_TOOLS} callable skills, more than providers accept as tools: the tools are "
         "load_skill, call_skill and read_skill_resource (style='generic'). Give style='generic' to choose this, "

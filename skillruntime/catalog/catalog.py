@@ -169,6 +169,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         is_kept = self._is_indexed and self._guard is None and not self._recorded
         return callables_of(self, self.activate, KeptNames(derive=self._derive) if is_kept else None)
 
+    def surely_has_tools(self, number: int) -> bool:
+        """Whether the scripts that a model may call are surely *number* tools: `callables` says which, in much longer.
+
+        False says nothing.
+        """
+        from skillruntime.catalog.callable_names import surely_has_tools
+
+        # What is locked or installed is compared when it is read.
+        may_tell = self._derive and self._guard is None and not self._recorded
+        return may_tell and surely_has_tools(self.for_model(), number)
+
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
         """Return the skill *name* in all its versions, the newest first; usually there is only one.
 

@@ -14,7 +14,7 @@ from skillruntime.derive import Derivation
 from skillruntime.derive.draft import tool_name
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 
-__all__ = ["MAX_SCRIPTS", "derive_scripts", "derived_contracts"]
+__all__ = ["MAX_SCRIPTS", "derive_scripts", "derived_contracts", "sure_tools"]
 
 MAX_SCRIPTS = 64
 """Scripts of one skill that are read."""
@@ -62,7 +62,7 @@ def derived_contracts(resources: Iterable[Resource], read: Read, *, skill: str, 
 
 def _tools(resources: Iterable[Resource], read: Read) -> Iterator[tuple[str, Derivation, bool]]:
     """Yield the name of each tool, what was read of its script, and whether that surely makes a usable contract."""
-    scripts = [each for each in resources if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
+    scripts = [each for each in resources if _may_be_tool(each)]
     derived = {each.path: _derived(each.path, read) for each in scripts[:MAX_SCRIPTS]}
     by_path = {path: derivation for path, (derivation, _) in derived.items() if derivation is not None}
     names: set[str] = set()
@@ -87,7 +87,28 @@ def _derived(path: str, read: Read) -> tuple[Derivation | None, bool]:
         return None, False
 
 
-def _is_script(path: str) -> bool:
+def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
+    """Yield for each script whether it is surely a tool: a Python program, told by two lines of it alone.
+
+    Deriving its contract takes a hundred times as long. What a module only defines for others is no program.
+    """
+    for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
+        try:
+            source = read(each.path) if each.path.endswith(".py") else b""
+        except ResourceNotFoundError:
+            source = b""
+        yield _READS_WORDS.search(source) is not None and _IS_PROGRAM.search(source) is not None
+
+
+_IS_PROGRAM = re.compile(
+    rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\(|\w+ = \w+\.parse_args\()", re.MULTILINE
+)
+_READS_WORDS = re.compile(rb"^ *+(?:import|from) (?:argparse|click|typer)\b|^[^#\n]*?\bsys\.argv\b", re.MULTILINE)
+
+
+def _may_be_tool(resource: Resource) -> bool:
+    path = resource.path
     directory, _, file = path.rpartition("/")
     in_place = directory in ("", "scripts") or directory.startswith("scripts/")
-    return in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
+    is_script = in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
+    return is_script and resource.bytes <= MAX_SCRIPT_BYTES
