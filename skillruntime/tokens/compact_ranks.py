@@ -102,7 +102,8 @@ class CompactRanks:
 def read_packed(name: str, sha256: str) -> bytes | None:
     """Return the tokens of the encoding *name*, as the package has them; ``None`` if they cannot be used here.
 
-    Their digest must be *sha256*. They are plain numbers and bytes, made of the rank files by ``python -m tests.tokens.rank_tables``.
+    Their digest must be *sha256*. They are plain numbers and bytes, which ``python -m tests.tokens.rank_tables`` makes
+    of the rank files.
     """
     try:
         packed = zlib.decompress((Path(__file__).parent / f"{name}.ranks").read_bytes())
