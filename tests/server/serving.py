@@ -282,26 +282,32 @@ class EngineServing:
     async def __call__(self, *, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
         """Serve; *options* are those of the executions."""
         with TemporaryDirectory() as directory:
-            async with serve_engine(self._url, Path(directory), limits, options) as served:
-                if self._number == 1:
-                    yield served
-                    return
-                order: dict[str, Any] = {
-                    "url": self._url,
-                    "directory": directory,
-                    "options": options,
-                    "base": served.base,
-                }
-                if limits is not None:
-                    order["limits"] = asdict(limits)
-                program = [sys.executable, "-m", "tests.server.second_server", json.dumps(order)]
-                process = subprocess.Popen(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
-                try:
-                    port = await anyio.to_thread.run_sync(read_port, process, abandon_on_cancel=True)
-                    yield _alternating(served, [served.base, f"http://127.0.0.1:{port}"])
-                finally:
-                    process.kill()
-                    process.wait()
+            async with self._serve(directory, limits, options) as served:
+                yield served
+            served.skills.ran = [*served.skills.ran]  # before the directory goes
+
+    @asynccontextmanager
+    async def _serve(self, directory: str, limits: Limits | None, options: dict[str, Any]) -> AsyncIterator[Served]:
+        async with serve_engine(self._url, Path(directory), limits, options) as served:
+            if self._number == 1:
+                yield served
+                return
+            order: dict[str, Any] = {
+                "url": self._url,
+                "directory": directory,
+                "options": options,
+                "base": served.base,
+            }
+            if limits is not None:
+                order["limits"] = asdict(limits)
+            program = [sys.executable, "-m", "tests.server.second_server", json.dumps(order)]
+            process = subprocess.Popen(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+            try:
+                port = await anyio.to_thread.run_sync(read_port, process, abandon_on_cancel=True)
+                yield _alternating(served, [served.base, f"http://127.0.0.1:{port}"])
+            finally:
+                process.kill()
+                process.wait()
 
 
 def _alternating(served: Served, bases: list[str]) -> Served:
