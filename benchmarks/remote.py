@@ -1,6 +1,7 @@
 """What an execution costs a server: CPU and time, beside a bare application that writes the same rows.
 
-    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres] [--engine] [--memory 50000]
+    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres] [--engine]
+    python benchmarks/remote.py [--memory 50000] [--ended 100000]
 
 There are two bases, Starlette applications on the same uvicorn with one route. The bare one reads JSON, inserts a row,
 updates it with its output and answers: two transactions, as an execution takes that is begun by the server that accepts
@@ -9,8 +10,9 @@ with its result. Neither has what a server of skills does besides: contracts, ca
 execution and who may see it. ``skills`` may be repeated, ``once`` must not. SQLite has WAL and synchronous=FULL
 everywhere, and PostgreSQL is one server for all. Every server is a process of its own, whose CPU time is read from
 the system; what is compared is measured in one run. Also: the poll of an ended execution, an idle server, four
-servers beside one (with --postgres) for a skill that waits 200 ms, and the memory of a server on SQLite after so many
-executions (with --memory, which is all that is then measured).
+servers beside one (with --postgres) for a skill that waits 200 ms, the memory of a server on SQLite after so many
+executions (with --memory), and the cost of an execution before and after so many ended rows were added (with --ended);
+each of the last two is then all that is measured.
 """
 
 from __future__ import annotations
@@ -306,6 +308,58 @@ async def four_servers(calls: int) -> None:
     )
 
 
+async def measure_ended(number: int) -> None:
+    """Print the CPU of an execution before and after *number* ended ones are added to the database."""
+    for kind in ("SQLite", "PostgreSQL"):
+        with place(kind) as create, ExitStack() as stack:
+            database = create()
+            server = Measured("once", database)
+            stack.callback(server.close)
+            await drive([server.port], 100, 16)
+            shown = []
+            for added in (0, number):
+                if added:
+                    await anyio.to_thread.run_sync(add_ended, database, added)
+                costs, waits = [], list[float]()
+                for _ in range(5):
+                    before = server.cpu()
+                    _, times, _ = await drive([server.port], 256, 16)
+                    costs.append((server.cpu() - before) / len(times))
+                    waits += times
+                shown.append((statistics.median(costs), statistics.median(waits)))
+            (cpu, wait), (more_cpu, more_wait) = shown
+            cpu, wait = more_cpu / cpu, more_wait / wait
+            print(f"{kind}, with {number:,} ended executions: {cpu:.2f} x the CPU, {wait:.2f} x the wait")
+
+
+def add_ended(database: str, number: int) -> None:
+    """Add *number* copies of one ended execution, each with a new id."""
+    if "://" in database:
+        import psycopg
+
+        tables = [(f"skillruntime.{each}", "workflow_uuid") for each in ("workflow_status", "workflow_input")]
+        tables += [(f"skillruntime.{each}", "workflow_uuid") for each in ("workflow_output", "operation_outputs")]
+        connection: Any = psycopg.connect(database, autocommit=True)
+        numbers, text = f"generate_series(1, {number}) AS n(value)", "value::text"
+        ended = "SELECT workflow_uuid FROM skillruntime.workflow_status WHERE status = 'SUCCESS' LIMIT 1"
+        ended_id = connection.execute(ended).fetchone()[0]
+    else:
+        tables = [("executions", "id")]
+        connection = sqlite3.connect(database, isolation_level=None, timeout=60)
+        count = f"WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT {number})"
+        numbers, text = f"({count} SELECT value FROM n)", "CAST(value AS TEXT)"
+        ended_id = connection.execute("SELECT id FROM executions WHERE ended_at IS NOT NULL LIMIT 1").fetchone()[0]
+    for table, key in tables:
+        shown = connection.execute(f"SELECT * FROM {table} LIMIT 0").description
+        columns = ", ".join(each[0] for each in shown)
+        values = columns.replace(key, f"{key} || '-' || {text}", 1)
+        connection.execute(
+            f"INSERT INTO {table} ({columns}) SELECT {values} FROM {table}, {numbers} WHERE {key} = '{ended_id}'"
+        )
+    connection.execute("ANALYZE")
+    connection.close()
+
+
 async def measure_memory(most: int) -> None:
     """Print the memory of a server after a fifth of *most* executions, two fifths, and so on."""
     with place("SQLite") as create, ExitStack() as stack:
@@ -347,8 +401,11 @@ if __name__ == "__main__":
     parser.add_argument("--postgres", action="store_true", help="PostgreSQL too")
     parser.add_argument("--engine", action="store_true", help="a workflow of DBOS too")
     parser.add_argument("--memory", type=int, metavar="NUMBER", help="memory after so many executions, nothing else")
+    parser.add_argument("--ended", type=int, metavar="NUMBER", help="cost after so many ended rows, nothing else")
     options = parser.parse_args()
-    if options.memory:
+    if options.ended:
+        anyio.run(measure_ended, options.ended)
+    elif options.memory:
         anyio.run(measure_memory, options.memory)
     else:
         anyio.run(main, options.calls, options.clients, options.postgres, options.engine)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import secrets
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -152,7 +151,7 @@ class _Looks(threading.Event):
         """Wait until a look is due."""
         # Not the timeout: after a conflict of two servers, the engine makes it up to two minutes.
         if self.due.wait(POLL) and not self.is_set():
-            time.sleep(_GATHER)
+            super().wait(_GATHER)  # it ends at once when it is asked to
         self.due.clear()
         return self.is_set()
 
