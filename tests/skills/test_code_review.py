@@ -161,7 +161,7 @@ def test_diffs_of_other_tools_are_read(review: Scripts) -> None:
     diff = (
         "Here it is:\n```diff\n--- old/x.c\t2024-01-01 10:00:00\n+++ new/x.c\t2024-01-02 10:00:00\n"
         "@@ -9,4 +9,4 @@ int main()\r\n {\r\n\n-  a;\r\n+  b;\r\n }\r\n\\ No newline at end of file\n```\n"
-        "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1"
+        "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n-- \n2.47.0"
     )
     (review.workspace).mkdir()
     (review.workspace / "c.patch").write_text(diff)
@@ -188,7 +188,7 @@ def test_large_changes_keep_their_numbers(review: Scripts) -> None:
 
 
 def test_what_cannot_be_read_is_explained(review: Scripts) -> None:
-    """A missing repository, revision or file, an option as revision, text without a diff, a hunk that ends early."""
+    """A missing repository, revision or file, an option as revision, no diff, a hunk of too few or too many lines, a merge."""
     head = "--- a/x\n+++ b/x\n"
     calls: list[tuple[dict[str, Any], str]] = [
         ({}, "git: fatal: not a git repository"),
@@ -196,6 +196,11 @@ def test_what_cannot_be_read_is_explained(review: Scripts) -> None:
         ({"path": "no.patch"}, "'no.patch' does not exist in the workspace"),
         ({"diff": "hello"}, "there is no unified diff in it"),
         ({"diff": f"{head}@@ -1,3 +1,3 @@\n a\n-b\n"}, "the hunk in line 3 of the diff does not have the lines"),
+        ({"diff": f"{head}@@ -1,1 +1,1 @@\n-a\n+b\n+c\n+d\n"}, "the hunk before line 6 of the diff does not have the"),
+        ({"diff": f"{head}@@ -1 +1 @@\n-a\n+b\n--- c\n"}, "the hunk before line 6 of the diff does not have the"),
+        ({"diff": f"{head}@@ -1 +1 @@\n-a\n+b\n\n c\n"}, "the hunk before line 7 of the diff does not have the"),
+        ({"diff": f"diff --cc x\n{head}@@@ -1,1 -1,1 +1,1 @@@\n- a\n -b\n++c\n"}, "line 1 begins a combined diff"),
+        ({"diff": f"{head}@@@ -1,1 -1,1 +1,1 @@@\n- a\n -b\n++c\n"}, "line 3 begins a combined diff of a merge"),
         ({"diff": "@@ -1 +1 @@\n-a\n+b\n"}, "the hunk in line 1 of the diff is of no file"),
         ({"diff": f"{head}@@ -1 +1 @@\n-a\n+b\n", "only": ["y"]}, "the change has no file 'y'"),
     ]
@@ -204,6 +209,7 @@ def test_what_cannot_be_read_is_explained(review: Scripts) -> None:
 
     for error, (_, message) in zip(errors, calls, strict=True):
         assert error["message"].startswith(message) and error["suggested_action"]
+    assert errors[0]["suggested_action"] == "Send diff, since the workspace is not in a repository."
     git(review.workspace, "init", "-q")
     assert call(review, revision="nowhere").error["details"] == {"path": "/revision"}
     git(review.workspace, "config", "core.worktree", "/etc")

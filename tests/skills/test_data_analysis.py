@@ -119,13 +119,15 @@ def test_json_lines_and_text_formats_are_read(data: Any) -> None:
 
 
 def test_dirty_columns_are_pointed_out(data: Any) -> None:
-    """A column that is numeric but for a few words says so, with the words; a constant column too."""
-    rows = "".join(f"{'n/a' if index == 7 else index},EUR\n" for index in range(20))
-    put(data, "dirty.csv", "amount,currency\n" + rows)
+    """A column that is numeric but for a few words says so, with the words; a sign for a gap is a gap; a constant column too."""
+    rows = "".join(f"{'much' if index == 7 else index},{'-' if index == 8 else 5},EUR\n" for index in range(20))
+    put(data, "dirty.csv", "amount,rate,currency\n" + rows)
 
     document = data.call({"path": "dirty.csv"}, "summary").document
 
-    assert column(document, "amount")["notes"] == ["19 of 20 values are numbers, stored as text; others: 'n/a'."]
+    assert column(document, "amount")["notes"] == ["19 of 20 values are numbers, stored as text; others: 'much'."]
+    assert column(document, "rate")["null_count"] == 1
+    assert column(document, "rate")["notes"] == ["1 value(s) such as '-' are missing values."]
     assert column(document, "currency")["notes"] == ["Every row has the same value."]
 
 

@@ -95,7 +95,9 @@ def test_a_first_row_that_is_data_is_noticed(data: Any) -> None:
     put(data, "years.csv", "region,2023,2024\nNorth,100,120\n")
     put(data, "months.csv", "region,2025-01,2025-02\nNorth,100,120\n")
     put(data, "twelve.csv", "1,2,3\n10,11,12\n")
-    calls = [{"path": f"{name}.csv"} for name in ("data", "years", "months", "twelve")]
+    put(data, "again.csv", "North,Alice\nSouth,Bob\nNorth,Carl\nSouth,Alice\n")
+    put(data, "mail.csv", "Ann,ann@x.org\nBob,bob@y.org\n")
+    calls = [{"path": f"{name}.csv"} for name in ("data", "years", "months", "twelve", "again", "mail")]
     calls += [{"path": "data.csv", "has_header": True}, {"path": "twelve.csv", "has_header": False}]
 
     documents = [answer.document for answer in data.call_each(calls, "query")]
@@ -105,31 +107,41 @@ def test_a_first_row_that_is_data_is_noticed(data: Any) -> None:
         (["region", "2023", "2024"], 1),
         (["region", "2025-01", "2025-02"], 1),
         (["1", "2", "3"], 1),
+        (["North", "Alice"], 3),
+        (["column1", "column2"], 2),
         (["2025-01-01", "North", "100"], 1),
         (["column1", "column2", "column3"], 2),
+    ]
+    assert documents[4]["notes"] == [
+        "'North' of the first row is also a value below; send has_header: false if it is data."
     ]
     (note,) = documents[0]["notes"]
     assert note.startswith("The first row looks like data (2025-01-01, North, 100)") and "has_header: true" in note
 
 
 def test_one_bad_row_is_counted_and_shown(data: Any) -> None:
-    """A row of another length, a line that is not JSON, a word among numbers: left out, with its place."""
+    """A row of another length, a line that is not JSON, a word or a sign for a gap among numbers: left out, and said."""
     put(data, "row.csv", "a,b,c\n" + "1,2,3\n" * 20 + "4,5\n" + "7,8,9\n")
     put(data, "line.jsonl", '{"c": 3}\n' * 20 + '{"c": \n{"c": 9}\n')
-    put(data, "word.csv", "c\n" + "3\n" * 20 + "n/a\n9\n")
+    put(data, "word.csv", "c\n" + "3\n" * 20 + "much\n9\n")
+    put(data, "gap.csv", "id,c\n1,10\n2,20\n3,n/a\n4,40\n")
+    put(data, "rows.csv", "a,c\n1,2\n3\n4,5\n6,7,8\n9,10\n")
     put(data, "total.csv", "a,c\n" + "x,3\n" * 20 + "y,9\nTotal,69\n")
-    calls = [{"path": name, "values": ["sum(c)"]} for name in ("row.csv", "line.jsonl", "word.csv", "total.csv")]
+    names = ("row.csv", "line.jsonl", "word.csv", "gap.csv", "rows.csv", "total.csv")
+    calls = [{"path": name, "values": ["sum(c)"]} for name in names]
 
     documents = [answer.document for answer in data.call_each(calls, "query")]
 
-    assert [document["rows"] for document in documents] == [[[69]], [[69]], [[69]], [[138]]]
+    assert [document["rows"] for document in documents] == [[[69]], [[69]], [[69]], [[70]], [[17]], [[138]]]
     assert [document["notes"] for document in documents] == [
         [
             "1 of 22 rows could not be read and is left out: "
             "line 22: '4,5' (expected values: 3 found: 2, delimiter ',')."
         ],
         ["1 of 22 lines are not JSON and are left out: line 21: '{\"c\":'."],
-        ["c: 1 value(s) are not numbers and are left out: 'n/a' (row 21)."],
+        ["c: 1 value(s) are not numbers and are left out: 'much' (row 21)."],
+        ["c: 1 value(s) such as 'n/a' are missing values."],
+        ["2 of 5 rows could not be read and are left out: line 3: '3' (expected values: 2 found: 1, delimiter ',')."],
         ["The last row looks like a total of 'c'; leave it out with where."],
     ]
 
@@ -152,13 +164,97 @@ def test_numbers_are_read_as_they_are_written(data: Any) -> None:
 
     assert euro.document["rows"] == [[1227.25, 6.5, "007"]]
     assert euro.document["notes"] == ["price: the numbers are in '€'.", "share: the numbers are in '%'."]
-    assert mixed.error["message"] == "'mixed' is text, not numeric"
+    assert mixed.error["message"] == "'mixed' is not one quantity: '6 $' and '5 €' are not in one unit"
     assert dollar.document["rows"] == [[1227.25, 1250]]
     assert unclear.document["rows"] == [[3734, 2]]
     assert unclear.document["notes"] == [
         "price: '1,234' is read with a decimal point; if that is wrong, send decimal_comma: true."
     ]
     assert sent.document["rows"] == [[3.734, 2]] and "notes" not in sent.document
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["50%", "0.25"], "'0.25' and '50%' are not in one unit; 1 of 2 numbers have none"),
+        (["1.5M", "300"], "'300' and '1.5M' are not in one unit; 1 of 2 numbers have none"),
+        (["2 t", "500", "7"], "'500' and '2 t' are not in one unit; 2 of 3 numbers have none"),
+        (["$5", "300"], "'300' and '$5' are not in one unit; 1 of 2 numbers have none"),
+    ],
+)
+def test_numbers_with_and_without_a_unit_are_not_one_quantity(data: Any, values: list[str], said: str) -> None:
+    """No figure, order or comparison is made of them, and the summary says so; the rows can be listed and counted."""
+    put(data, "mixed.csv", "k,v\n" + "".join(f"x,{value}\n" for value in values))
+    calls = [{"values": [f"{figure}(v)"]} for figure in ("sum", "mean", "max")]
+    calls += [{"sort": "v"}, {"where": [{"column": "v", "op": ">", "value": 1}]}, {"values": ["count(v)"]}]
+
+    *refused, counted = data.call_each([{"path": "mixed.csv"} | call for call in calls], "query")
+    summary = data.call({"path": "mixed.csv"}, "summary").document
+
+    assert {answer.error["message"] for answer in refused} == {f"'v' is not one quantity: {said}"}
+    assert counted.document["rows"] == [[len(values)]]
+    assert summary["columns"][1]["notes"] == [f"{said}."]
+
+
+def test_one_unit_and_exponents_are_one_quantity(data: Any) -> None:
+    """An exponent is not a unit; a gap has none."""
+    put(data, "same.csv", "a,b\n2 t,1e3\n5 t,7\n-,2.5E1\n")
+
+    document = data.call({"path": "same.csv", "values": ["sum(a)", "sum(b)"]}, "query").document
+
+    assert document["rows"] == [[7, 1032]]
+    assert document["notes"] == ["a: the numbers are in 't'; 1 value(s) such as '-' are missing values."]
+
+
+@pytest.mark.parametrize(
+    ("operator", "value"),
+    [
+        ("=", "2025-02-01"),
+        ("=", "2025-02"),
+        ("=", "1/2/2025"),
+        ("!=", "2025-02-01"),
+        ("in", ["2025-Q1", "2025-02-01"]),
+        ("not_in", ["2025"]),
+    ],
+)
+def test_a_date_that_can_be_two_is_not_compared(data: Any, operator: str, value: Any) -> None:
+    """Equal or not, one or several, a day or a period: date_format decides first; other texts compare."""
+    put(data, "unclear.csv", "date,n\n01/02/2025,1\n03/04/2025,2\n01/02/2025,4\n")
+    call = {"path": "unclear.csv", "values": ["count()"], "where": [{"column": "date", "op": operator, "value": value}]}
+    decided = {"where": [{"column": "date", "op": "=", "value": "2025-02"}], "date_format": "day first"}
+    other = {"where": [{"column": "date", "op": "=", "value": "soon"}]}
+
+    refused, known, text = data.call_each([call, call | decided, call | other], "query")
+
+    assert refused.error["message"] == "dates of 'date' such as 01/02/2025 can be read in two ways"
+    assert (known.document["rows"], text.document["rows"]) == ([[2]], [[0]])
+
+
+def test_a_line_needs_an_axis_in_order(data: Any) -> None:
+    """Dates that can be two have none, in groups and in rows; nothing is written."""
+    put(data, "unclear.csv", "date,n\n01/02/2025,1\n03/04/2025,2\n")
+    calls = [{"group": ["date"], "values": ["sum(n)"]}, {"values": ["date", "n"]}]
+    sent = [{"path": "unclear.csv", "chart": "line"} | call for call in calls]
+
+    refused = data.call_each(sent, "query")
+    drawn = data.call(sent[0] | {"date_format": "month first"}, "query").document
+
+    assert {answer.error["message"] for answer in refused} == {
+        "dates of 'date' such as 01/02/2025 can be read in two ways"
+    }
+    assert drawn["rows"] == [["2025-01-02", 1], ["2025-03-04", 2]]
+
+
+def test_growth_is_from_what_is_above_zero(data: Any) -> None:
+    """From -10 to 10, or from 0, is no growth that can be said in per cent; to them it is."""
+    put(data, "t.csv", "date,amount\n2025-01-01,-10\n2025-02-01,10\n2025-03-01,0\n2025-04-01,5\n2025-05-01,10\n")
+
+    document = data.call(by_month("t.csv", add=["growth"]), "query").document
+
+    assert [row[2] for row in document["rows"]] == [None, None, -1, None, 1]
+    assert document["notes"] == [
+        "The period before has a value not above zero, so there is no growth for 2025-02, 2025-04."
+    ]
 
 
 def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
@@ -213,7 +309,7 @@ def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
         ({"join": {"path": "other.csv", "on": ["region"]}}, "'other.csv' has no column 'region'", "area"),
         (
             {"join": {"path": "other.csv", "on": ["region = area"]}},
-            "no row of the two files fits: 'sales.csv' has 'north' and 'other.csv' has 'east'",
+            "no row of the two files fits: 'sales.csv' has 'North' and 'other.csv' has 'East'",
             "on",
         ),
         ({"join": {"path": "othr.csv", "on": ["region"]}}, "'othr.csv' does not exist in the workspace", "other.csv"),
@@ -287,21 +383,24 @@ def test_a_join_counts_each_row_once_and_says_what_is_left_over(data: Any) -> No
         "id,shop,day,amount\n1,A,2025-01-05,10\n2,A,2025-01-09,20\n3,b,2025-02-01,40\n4,,2025-02-02,80\n",
     )
     put(data, "plans.csv", "shop,month,plan\nA,Jan 2025,100\nA,Feb 2025,7\nB,Feb 2025,50\nC,Feb 2025,1\n")
+    put(data, "kinds.csv", "shop,kind\na,big\nÜ,small\n")
     put(data, "visits.csv", "shop,visitors,amount\nA,5,1\nA,6,1\nB,7,1\n")
     months = {"join": {"path": "plans.csv", "on": ["shop", "month(day) = month"]}, "group": ["shop"]}
     twice = {"join": {"path": "visits.csv", "on": ["shop"]}, "group": ["shop"], "sort": "shop"}
     calls = [
         {"path": "orders.csv", "values": ["sum(amount)", "sum(plan)", "count()"], "sort": "shop asc"} | months,
         {"path": "orders.csv", "values": ["sum(amount)", "sum(visitors)", "sum(visits.amount)"]} | twice,
+        {"path": "orders.csv", "join": {"path": "kinds.csv", "on": ["shop"]}, "values": ["count()"]},
     ]
 
-    plans, visits = [answer.document for answer in data.call_each(calls, "query")]
+    plans, visits, kinds = [answer.document for answer in data.call_each(calls, "query")]
 
     assert plans["rows"] == [["A", 30, 100, 2], ["b", 40, 50, 1], [None, 80, None, 1]]
     assert plans["notes"] == [
         "1 of 4 rows of orders.csv have no row in plans.csv: '2025-02'.",
         "2 of 4 rows of plans.csv have no row in orders.csv.",
     ]
+    assert kinds["notes"][0] == "2 of 4 rows of orders.csv have no row in kinds.csv: without a value, 'b'."
     assert visits["rows"] == [["A", 30, 11, 2], ["b", 40, 7, 1], [None, 80, None, None]]
     assert visits["notes"][1].startswith("Rows of orders.csv fit up to 2 rows of visits.csv")
 

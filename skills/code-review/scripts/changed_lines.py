@@ -145,6 +145,8 @@ def _git(off: list[tuple[str, str]], *command: str, may_fail: bool = False) -> b
     if done.returncode and not may_fail:
         said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200]
         action = "Send diff, or a revision that git knows, such as 'HEAD~1'."
+        if "not a git repository" in said:
+            action = "Send diff, since the workspace is not in a repository."
         raise Failure("INVALID_INPUT", f"git: {said}", action, path="/revision")
     return _limited(done.stdout)
 

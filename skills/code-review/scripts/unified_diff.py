@@ -20,34 +20,39 @@ ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 def parse_diff(text: str) -> list[dict[str, Any]]:
     """Return the files of a diff, as the contract describes them. Text around the diffs is skipped.
 
-    Raises: Failure, where a hunk ends early, or stands before the name of a file.
+    Raises: Failure, where a hunk has too few or too many lines, or no file, and for a combined diff.
 
     >>> diff = "--- a/f.py\\n+++ b/f.py\\n@@ -1,2 +1,2 @@\\n-x = 1\\n+x = 2\\n print(x)\\n"
     >>> parse_diff(diff)[0]["hunks"][0]["lines"]
     ['-1 x = 1', '+1 x = 2', ' 2 print(x)']
     """
     files: list[dict[str, Any]] = []
-    lines = enumerate(text.removesuffix("\n").split("\n"), 1)
-    old, is_begun = "", False
+    listed = text.removesuffix("\n").split("\n")
+    lines = enumerate(listed, 1)
+    is_begun = after_hunk = False
     for number, line in lines:
-        if line.startswith(("diff --git ", "diff --cc ")):
+        found = HUNK.match(line)
+        if line.startswith(("diff --cc ", "diff --combined ", "@@@ ")):
+            action = "Send a diff against one parent, such as the output of git diff HEAD^1 HEAD."
+            raise Failure("INVALID_INPUT", f"line {number} begins a combined diff of a merge", action, path="/diff")
+        if line.startswith("diff --git "):
             files.append(_file(_git_name(line)))
             is_begun = True
-        elif line.startswith("--- "):
-            old = _name(line[4:])
+        elif line.startswith("--- ") and "".join(listed[number : number + 1]).startswith("+++ "):
             if not is_begun:
                 files.append(_file(""))
-            is_begun = True
-        elif line.startswith("+++ ") and is_begun:
-            _set_names(files[-1], old, _name(line[4:]))
+            _set_names(files[-1], _name(line[4:]), _name(next(lines)[1][4:]))
             is_begun = False
-        elif found := HUNK.match(line):
+        elif found:
             if not files or not files[-1]["path"]:
                 message = f"the hunk in line {number} of the diff is of no file"
                 raise Failure("INVALID_INPUT", message, "Send its lines '--- a/name' and '+++ b/name'.", path="/diff")
             files[-1]["hunks"].append(_hunk(found, number, lines))
+        elif after_hunk and line[:1] in ("+", "-", " ") and line.rstrip() != "--":  # "-- " ends the patch of a mail
+            raise _miscounted(f"the hunk before line {number}")
         elif files:
             _read_header(files[-1], line.rstrip("\r"))
+        after_hunk = found is not None or (after_hunk and line[:1] in ("", "\\"))
     return [file for file in files if file["path"]]
 
 
@@ -111,13 +116,16 @@ def _hunk(found: re.Match[str], number: int, lines: Iterator[tuple[int, str]]) -
         if sign == "\\":  # "\ No newline at end of file"
             continue
         if sign not in "+- " or at == 0 or (sign != "+" and old_left == 0) or (sign != "-" and new_left == 0):
-            message = f"the hunk in line {number} of the diff does not have the lines that its header counts"
-            action = "Send the diff as git printed it, whole."
-            raise Failure("INVALID_INPUT", message, action, path="/diff")
+            raise _miscounted(f"the hunk in line {number}")
         hunk["lines"].append(f"{sign}{old if sign == '-' else new} {text}")
         old, old_left = (old + 1, old_left - 1) if sign != "+" else (old, old_left)
         new, new_left = (new + 1, new_left - 1) if sign != "-" else (new, new_left)
     return hunk
+
+
+def _miscounted(hunk: str) -> Failure:
+    message = f"{hunk} of the diff does not have the lines that its header counts"
+    return Failure("INVALID_INPUT", message, "Send the diff as git printed it, whole.", path="/diff")
 
 
 def _git_name(line: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from comparisons import Result, order_of
 from drawing import MAX_SERIES, Plot, draw
+from expressions import as_ordered
 from script_call import Failure
 
 MAX_POINTS = 5000
@@ -70,6 +71,8 @@ def _of_groups(kind: str, result: Result, rows: list[list[Any]], notes: list[str
         raise Failure("INVALID_INPUT", f"a {kind} chart needs groups and a figure", action, path="/chart")
     periods = [index for index in range(result.groups) if result.expressions[index].period]
     x = periods[0] if periods else 0
+    if kind == "line":
+        as_ordered(result.expressions[x], "/chart")  # texts that have no order are refused
     names = [result.names[index] for index in range(figures, len(result.expressions))]
     if result.groups == 2:
         drawn = [(row[1 - x], row[x], row[figures]) for row in rows]

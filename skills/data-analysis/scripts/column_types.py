@@ -17,12 +17,14 @@ TEMPORAL = re.compile(r"^(DATE|TIMESTAMP)")
 TEXT = re.compile(r"^(VARCHAR|ENUM|UUID|TIME)\b")
 
 SAMPLE = 2000
+GAP = r"(?i)n/?a|n\.a\.|nan|none|null|[-–—?]+"  # what stands for a missing value among numbers, dates, true and false
 INTEGER = r"[+-]?(0|[1-9]\d{0,17})"  # 007 stays a text: it is an identifier
 ISO_DATE = r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d\d.*)?"
 BEFORE, AFTER = r"(?:[€$£¥₹]|[A-Z]{3} )?\s?[+-]?", r"\s?(?:[€$£¥₹%]|[A-Za-z]{1,4})?"  # a unit or currency
 GROUPS = r"(?:[1-9]\d{{0,2}}(?:[{0} '\x{{a0}}\x{{202f}}]\d{{3}})+|0|[1-9]\d*)"
 POINT = BEFORE + r"(?:" + GROUPS.format(",") + r"(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?" + AFTER
 COMMA = BEFORE + GROUPS.format(".") + r"(?:,\d+)?" + AFTER
+NO_UNIT = r"[\d.][eE][+-]?\d+|[^€$£¥₹%A-Za-z]"
 PARTS = r"(\d{1,2})[./-](\d{1,2})[./-](?:\d{4}|\d{2})(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?"
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 DAY_FIRST = [f"%d{mark}%m{mark}%{year}{time}" for mark in "/.-" for year in "yY" for time in TIMES]
@@ -35,7 +37,8 @@ class Column:
     """One column: its name, DuckDB's type for it, and what can be done with it.
 
     *number* and *moment* are SQL for its values as numbers and dates, where a text column mostly holds these;
-    *undecided* is a date that can be read in two ways; *note* is what a reader of its figures should know.
+    *undecided* is a date that can be read in two ways, *mixed* says which numbers are not in one unit; *note* is what a
+    reader of its figures should know.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Column:
     moment: str = ""
     undecided: str = ""
     note: str = ""
+    mixed: str = ""
 
     @property
     def kind(self) -> str:
@@ -117,6 +121,10 @@ def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whol
     """Count the forms of a column's values: over its different values, weighted, since most columns repeat."""
     part = table if whole else f"(FROM {table} LIMIT {SAMPLE})"
     values = f"(SELECT {cleaned(raw)} AS v, count(*) AS n FROM {part} GROUP BY v)"
+    (gaps, gap) = connection.execute(
+        f"SELECT coalesce(sum(n), 0)::BIGINT, min(v) FROM {values} WHERE regexp_full_match(v, '{GAP}')"
+    ).fetchall()[0]
+    values = f"(FROM {values} WHERE NOT regexp_full_match(v, '{GAP}'))"
     first = (
         f"SELECT coalesce(sum(n), 0)::BIGINT AS filled, "
         f"coalesce(sum(n) FILTER (regexp_full_match(v, '{INTEGER}')), 0)::BIGINT AS integers, "
@@ -125,7 +133,7 @@ def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whol
         f"coalesce(bool_or(contains(v, ':')), false) AS timed "
         f"FROM {values} WHERE v IS NOT NULL"
     )
-    found = _row(connection, first) | dict.fromkeys(("point", "comma", "both", "unsure", "days", "months", "parts"), 0)
+    found = _row(connection, first) | {"gaps": gaps, "gap": gap} | dict.fromkeys(("point", "comma", "both", "unsure", "days", "months", "parts"), 0)
     if not found["filled"] or found["filled"] in (found["integers"], found["iso"], found["booleans"]):
         return found
     point, comma = (quoted_text(pattern) for pattern in (POINT, COMMA))
@@ -133,14 +141,16 @@ def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whol
         f"SELECT coalesce(sum(n) FILTER (p), 0)::BIGINT AS point, coalesce(sum(n) FILTER (c), 0)::BIGINT AS comma, "
         f"coalesce(sum(n) FILTER (p AND c), 0)::BIGINT AS both, "
         f"any_value(v ORDER BY v) FILTER (p AND c AND regexp_matches(v, '[.,]')) AS unsure, "
-        f"list(DISTINCT regexp_replace(v, '[^€$£¥₹%A-Za-z]', '', 'g')) FILTER (p OR c) AS units, "
+        f"coalesce(sum(n) FILTER (p OR c), 0)::BIGINT AS numbers, list(DISTINCT u) FILTER (p OR c) AS units, "
+        f"coalesce(sum(n) FILTER ((p OR c) AND u = ''), 0)::BIGINT AS bare, "
+        f"arg_min(v, [u, v]) FILTER (p OR c) AS low, arg_max(v, [u, v]) FILTER (p OR c) AS high, "
         f"coalesce(sum(n) FILTER (d), 0)::BIGINT AS parts, "
         f"coalesce(sum(n) FILTER (d AND day::INT > 12), 0)::BIGINT AS days, "
         f"coalesce(sum(n) FILTER (d AND month::INT > 12), 0)::BIGINT AS months, "
         f"any_value(v ORDER BY v) FILTER (d AND day <> month) AS part, "
         f"coalesce(bool_and(contains(v, '.')) FILTER (d), false) AS dotted, "
         f"coalesce(sum(n) FILTER (try_strptime(v, {NAMED}) IS NOT NULL), 0)::BIGINT AS named FROM ("
-        f"SELECT v, n, regexp_full_match(v, {point}) AS p, regexp_full_match(v, {comma}) AS c, "
+        f"SELECT v, n, regexp_replace(v, '{NO_UNIT}', '', 'g') AS u, regexp_full_match(v, {point}) AS p, regexp_full_match(v, {comma}) AS c, "
         f"regexp_full_match(v, '{PARTS}') AS d, nullif(regexp_extract(v, '^{PARTS}$', 1), '') AS day, "
         f"nullif(regexp_extract(v, '^{PARTS}$', 2), '') AS month "
         f"FROM {values} WHERE v IS NOT NULL)"
@@ -158,23 +168,28 @@ def _typed(
     raw: str, name: str, count: dict[str, Any], decided: bool | None, conventions: Conventions
 ) -> tuple[Column, str]:
     value, filled = cleaned(raw), count["filled"]
+    gaps = f"{count['gaps']} value(s) such as {count['gap']!r} are missing values" if count["gaps"] else ""
     if not filled:  # of any kind
         return Column(name, "VARCHAR", "NULL::DOUBLE", "NULL::TIMESTAMP"), value
     if filled == count["booleans"]:
-        return Column(name, "BOOLEAN"), f"CAST({value} AS BOOLEAN)"
+        return Column(name, "BOOLEAN", note=gaps), f"TRY_CAST({value} AS BOOLEAN)"
     if filled == count["integers"]:
-        return Column(name, "BIGINT"), f"CAST({value} AS BIGINT)"
+        return Column(name, "BIGINT", note=gaps), f"TRY_CAST({value} AS BIGINT)"
     if filled == count["iso"]:
         kind = "TIMESTAMP" if count["timed"] else "DATE"
-        return Column(name, kind), f"CAST({value} AS {kind})"
+        return Column(name, kind, note=gaps), f"TRY_CAST({value} AS {kind})"
     number, numbers, note = _number(value, count, decided, conventions)
     moment, moments, undecided, dated = _moment(value, count, conventions)
     if filled == numbers:
-        return Column(name, "DOUBLE", note=note), number
+        return Column(name, "DOUBLE", note="; ".join(filter(None, (note, gaps)))), number
     if filled == moments:
         kind = "TIMESTAMP" if count["timed"] else "DATE"
-        return Column(name, kind, note=dated), f"CAST({moment} AS {kind})"
+        return Column(name, kind, note="; ".join(filter(None, (dated, gaps)))), f"CAST({moment} AS {kind})"
     mostly = filled * 0.9
+    if len(count.get("units") or []) > 1 and count["numbers"] >= mostly:  # 50 % and 0.25, or euros and dollars
+        bare = f"; {count['bare']} of {count['numbers']} numbers have none" if count["bare"] else ""
+        mixed = f"{count['low']!r} and {count['high']!r} are not in one unit{bare}"
+        return Column(name, "VARCHAR", note=mixed, mixed=mixed), value
     return Column(
         name,
         "VARCHAR",
@@ -190,8 +205,8 @@ def _number(value: str, count: dict[str, Any], decided: bool | None, conventions
 
     The decimal mark is the one that more values need; where none needs one, the file's.
     """
-    units = [unit for unit in count.get("units") or [] if unit not in ("", "e", "E")]
-    if len(units) > 1:  # euros and dollars have no sum
+    units = count.get("units") or [""]
+    if len(units) > 1:  # they have no sum
         return "NULL", 0, ""
     points, commas = count["point"] - count["both"], count["comma"] - count["both"]
     note = ""
@@ -202,7 +217,7 @@ def _number(value: str, count: dict[str, Any], decided: bool | None, conventions
     if count["unsure"] and points == commas and decided is None and conventions.decimal_comma is None:
         said, other = ("comma", "false") if with_comma else ("point", "true")
         note = f"{count['unsure']!r} is read with a decimal {said}; if that is wrong, send decimal_comma: {other}"
-    if units:
+    if units[0]:
         note += ("; " if note else "") + f"the numbers are in {units[0]!r}"
     pattern, groups = (COMMA, ".") if with_comma else (POINT, ",")
     digits = f"regexp_replace({value}, '[^0-9.,eE+-]|[A-DF-Za-df-z]+', '', 'g')"

@@ -129,20 +129,24 @@ def _periods_of_a_year(result: Result, place: int) -> int:
 
 
 def _growth(result: Result, rows: list[list[Any]], index: int, place: int, back: int) -> list[Any]:
-    """Return the relative change to the value *back* periods before; none where there is no such value."""
+    """Return the relative change to the value *back* periods before; none where that has none, or none above zero."""
     numbers = _numbers([row[place] for row in rows], result.expressions[place].period)
     keys = [_others(row, result, place) for row in rows]
     known = {(key, number): row[index] for key, number, row in zip(keys, numbers, rows, strict=True)}
     first = min((number for number in numbers if number is not None), default=0)
-    found, missing = [], []
+    found: list[Any] = []
+    missing, below = [], []
     for key, number, row in zip(keys, numbers, rows, strict=True):
         before = None if number is None else known.get((key, number - back))
         if before is None and number is not None and number - back >= first:
             missing.append(str(row[place]))
-        found.append((row[index] - before) / abs(before) if before and row[index] is not None else None)
-    if missing:
-        periods = ", ".join(list(dict.fromkeys(missing))[:5])
-        result.notes.append(f"The period before has no value, so there is no growth for {periods}.")
+        if before is not None and before <= 0:
+            below.append(str(row[place]))
+        found.append((row[index] - before) / before if before and before > 0 and row[index] is not None else None)
+    for what, named in (("no value", missing), ("a value not above zero", below)):
+        if named:
+            periods = ", ".join(list(dict.fromkeys(named))[:5])
+            result.notes.append(f"The period before has {what}, so there is no growth for {periods}.")
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from column_types import quoted_text
 from expressions import Expression, as_ordered
 from script_call import Failure
+from text_tables import DATE
 
 OPPOSITES = {"!=": "=", "not_in": "in", "not_empty": "empty"}
 PERIOD = re.compile(r"(\d{4})(?:-Q([1-4])|-(\d{1,2})(?:-(\d{1,2}))?)?")
@@ -49,13 +50,14 @@ def _compared(found: Expression, operator: str, value: Any, path: str) -> str:
         if word not in ("true", "false"):
             raise _unfit(found, value, "true or false", path)
         return f"{found.sql} {operator} {word}"
-    if operator != "=":
+    text = str(value).strip()
+    if operator != "=" or PERIOD.fullmatch(text) or DATE.fullmatch(text):  # dates are equal as dates
         found = as_ordered(found, path)
     if found.kind == "numeric":
         return f"{found.sql} {operator} {_number(found, value, path)}"
     if found.kind == "temporal":
         return _in_time(found, operator, value, path)
-    return f"lower({found.sql}::VARCHAR) {operator} {quoted_text(str(value).strip().lower())}"
+    return f"lower({found.sql}::VARCHAR) {operator} {quoted_text(text.lower())}"
 
 
 def _number(found: Expression, value: Any, path: str) -> str:

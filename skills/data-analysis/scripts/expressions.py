@@ -93,6 +93,9 @@ def as_number(found: Expression, path: str) -> Expression:
     column = _text_column(found)
     if column and column.number:
         return replace(found, sql=column.number, kind="numeric", converted=((column, "number"),))
+    if column and column.mixed:
+        action = "Ask the user what the numbers mean, and send a file that has them in one unit."
+        raise Failure("INVALID_INPUT", f"{found.text!r} is not one quantity: {column.mixed}", action, path=path)
     action = "Use a numeric column; the summary tool lists them."
     raise Failure("INVALID_INPUT", f"{found.text!r} is {found.kind}, not numeric", action, path=path)
 
@@ -116,7 +119,7 @@ def as_ordered(found: Expression, path: str) -> Expression:
     column = _text_column(found)
     if column and (column.moment or column.undecided):
         return as_moment(found, path)
-    return as_number(found, path) if column and column.number else found
+    return as_number(found, path) if column and (column.number or column.mixed) else found
 
 
 def shown_sql(found: Expression) -> str:

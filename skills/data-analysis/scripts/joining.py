@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from column_types import Column, quoted_name
-from expressions import LEFT, RIGHT, Expression, Scope, as_moment, parse
+from expressions import LEFT, RIGHT, Expression, Scope, as_moment, parse, shown_sql
 from script_call import Failure, shown_path
 from tables import Table, plain
 
@@ -41,10 +41,10 @@ def joined(left: Table, right: Table | None, on: list[str], notes: list[str]) ->
         computed = ", ".join(f"{_comparable(pair, side)} AS {key}" for pair, key in zip(pairs, keys, strict=True))
         row = f'{table.row} AS "·{(LEFT, RIGHT)[side]}"'
         left.connection.execute(f"CREATE TEMP TABLE side{side} AS SELECT *, {row}, {computed} FROM {table.name}")
-    _check_size(left, right, keys)
+    _check_size(left, right, pairs, keys)
     using = f"side0 l LEFT JOIN side1 r ON {' AND '.join(f'l.{key} = r.{key}' for key in keys)}"
     left.connection.execute(f"CREATE TEMP TABLE base AS SELECT {', '.join(selected)} FROM {using}")
-    _note_rest(left, right, keys, notes)
+    _note_rest(left, right, [shown_sql(ours) for ours, _ in pairs], notes)
     return Scope(columns, f"{scope.file} with {other.file}", is_joined=True)
 
 
@@ -78,14 +78,14 @@ def _renamed(column: Column, name: str) -> Column:
     return replace(column, name=name, number=number, moment=moment)
 
 
-def _check_size(left: Table, right: Table, keys: list[str]) -> None:
+def _check_size(left: Table, right: Table, pairs: list[tuple[Expression, Expression]], keys: list[str]) -> None:
     by = ", ".join(keys)
     sides = [f"(SELECT {by}, count(*) AS n{side} FROM side{side} GROUP BY ALL)" for side in (0, 1)]
     (size,) = left.rows(f"SELECT coalesce(sum(n0 * n1), 0) FROM {sides[0]} JOIN {sides[1]} USING ({by})")[0]
     if not size and left.row_count and right.row_count:
         samples = []
         for side, table in enumerate((left, right)):
-            found = left.rows(f"SELECT min({keys[0]}) FROM side{side}")
+            found = left.rows(f"SELECT min({shown_sql(pairs[0][side])}) FROM side{side}")
             samples.append(f"{shown_path(table.file)!r} has {plain(found[0][0])!r}")
         shown = " and ".join(samples)
         action = "Send the columns that hold the same values, such as on: ['customer_id = id']."
@@ -96,7 +96,7 @@ def _check_size(left: Table, right: Table, keys: list[str]) -> None:
 
 
 def _note_rest(left: Table, right: Table, keys: list[str], notes: list[str]) -> None:
-    """Say which rows have no match, and where one row has several."""
+    """Say which rows have no match, by SQL for the *keys* of *left* as written, and where one row has several."""
     names = [shown_path(table.file) for table in (left, right)]
     unmatched, matched, most = left.rows(
         'SELECT count(*) FILTER (n = 0), (SELECT count(DISTINCT "·right") FROM base), max(n) '

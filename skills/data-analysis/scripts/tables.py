@@ -160,7 +160,7 @@ def _good_lines(file: Path, copy: Path, notes: list[str]) -> Path:
                     read += 1
             except ValueError:
                 bad.append(f"line {number}: {line.strip()[:60]!r}")
-    if len(bad) * 4 > read:
+    if len(bad) >= read:
         return file
     notes.append(f"{len(bad)} of {read + len(bad)} lines are not JSON and are left out: {bad[0]}.")
     return copy

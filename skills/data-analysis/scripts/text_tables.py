@@ -25,6 +25,7 @@ SAMPLE = 1 << 16
 GUESSES = ("cp1252", "gb18030", "shift_jis")  # what spreadsheets of Western, Chinese and Japanese systems write
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
 NUMBER = re.compile(r"[€$£¥]?\s?[+-]?[\d.,']*\d\s?[%€$£¥]?")
+EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 YEAR = re.compile(r"(19|20)\d\d")
 
 
@@ -95,7 +96,7 @@ def _rejected(rejected: list[tuple[Any, ...]], read: int, shown: str, delimiter:
     first = f"line {line}: {str(text).strip()[:80]!r} ({said.strip()[:80]}, delimiter {delimiter!r})"
     bad = len(rejected)
     unclosed = str(text).strip().count("\n") > 1  # a quote that never closes takes the rest of the file with it
-    if unclosed or (bad > 1 and bad * 4 > read + bad) or not read:
+    if unclosed or bad > read:
         action = "Correct the file: quote values that hold the delimiter, and close each quote."
         raise Failure("INVALID_INPUT", f"{shown!r} is not one table: {first}", action, path=f"{path}/path")
     return f"{bad} of {read + bad} rows could not be read and {'is' if bad == 1 else 'are'} left out: {first}."
@@ -204,6 +205,9 @@ def _layout(text: Path, has_header: Any) -> Layout:
     rest = [row for _, row in rows[start + 1 :] if len(row) == len(first)]
     is_data = _looks_like_data(first, rest) if has_header is None else not has_header
     if not is_data:
+        again = [cell for index, cell in enumerate(first) if cell and any(row[index] == cell for row in rest)]
+        if again and has_header is None:
+            notes.append(f"{again[0]!r} of the first row is also a value below; send has_header: false if it is data.")
         return Layout(DELIMITERS[best], end, _names(first), notes)
     names = [f"column{index}" for index in range(1, len(first) + 1)]
     if has_header is None:
@@ -254,7 +258,8 @@ def _looks_like_data(first: list[str], rest: list[list[str]]) -> bool:
 
 
 def _form(value: str) -> str:
-    return "date" if DATE.fullmatch(value) else "number" if NUMBER.fullmatch(value) else ""
+    forms = {"date": DATE, "number": NUMBER, "e-mail": EMAIL}
+    return next((name for name, pattern in forms.items() if pattern.fullmatch(value)), "")
 
 
 def _names(cells: list[str]) -> list[str]:
