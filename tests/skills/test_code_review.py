@@ -188,7 +188,7 @@ def test_large_changes_keep_their_numbers(review: Scripts) -> None:
 
 
 def test_what_cannot_be_read_is_explained(review: Scripts) -> None:
-    """A missing repository, revision or file, an option as revision, no diff, a hunk of too few or too many lines, a merge."""
+    """No repository, revision, file or diff, an option as revision, a hunk of too few or too many lines, a merge."""
     head = "--- a/x\n+++ b/x\n"
     calls: list[tuple[dict[str, Any], str]] = [
         ({}, "git: fatal: not a git repository"),

@@ -119,7 +119,7 @@ def test_json_lines_and_text_formats_are_read(data: Any) -> None:
 
 
 def test_dirty_columns_are_pointed_out(data: Any) -> None:
-    """A column that is numeric but for a few words says so, with the words; a sign for a gap is a gap; a constant column too."""
+    """A column that is numeric but for a few words says so, with the words; a sign for a gap is a gap; a constant."""
     rows = "".join(f"{'much' if index == 7 else index},{'-' if index == 8 else 5},EUR\n" for index in range(20))
     put(data, "dirty.csv", "amount,rate,currency\n" + rows)
 

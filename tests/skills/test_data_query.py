@@ -120,7 +120,7 @@ def test_a_first_row_that_is_data_is_noticed(data: Any) -> None:
 
 
 def test_one_bad_row_is_counted_and_shown(data: Any) -> None:
-    """A row of another length, a line that is not JSON, a word or a sign for a gap among numbers: left out, and said."""
+    """A row of another length, a line that is not JSON, a word or a sign for a gap among numbers: left out, noted."""
     put(data, "row.csv", "a,b,c\n" + "1,2,3\n" * 20 + "4,5\n" + "7,8,9\n")
     put(data, "line.jsonl", '{"c": 3}\n' * 20 + '{"c": \n{"c": 9}\n')
     put(data, "word.csv", "c\n" + "3\n" * 20 + "much\n9\n")

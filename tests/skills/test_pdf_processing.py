@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pypdfium2
 import pytest
 from pypdf import PdfReader, PdfWriter
+from pypdf.generic import NameObject
 
 pytestmark = pytest.mark.processes
 
@@ -296,6 +298,32 @@ def test_letters_that_the_forms_font_does_not_have_are_refused(pdf: Any, form_pd
         assert "a person must type" in error["suggested_action"]
     assert pdf.call({"path": "form.pdf", "fields": {"name": "José Müller"}}, "fill-form").exit_code == 0
     assert not (pdf.workspace / "form-filled-2.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {},
+        {"/BaseFont": "/Times-Roman"},
+        {"/Encoding": "/StandardEncoding"},
+        {"/Subtype": "/TrueType", "/BaseFont": "/ABCDEF+Subset"},
+        {"/Encoding": "/WinAnsiEncoding"},
+    ],
+)
+def test_letters_beyond_ascii_show_as_they_are(pdf: Any, form_pdf: bytes, entries: dict[str, str]) -> None:
+    """Whatever the form says of its font and its encoding; read from the page by another library."""
+    writer = PdfWriter(clone_from=io.BytesIO(form_pdf))
+    font = writer.root_object["/AcroForm"]["/DR"]["/Font"]["/Helv"]
+    del font["/Encoding"]
+    font.update({NameObject(name): NameObject(value) for name, value in entries.items()})
+    writer.write(pdf.workspace / "form.pdf")
+    values = ["Paris é €", "naïve façade Ø ß Å", "“q” – ™"]
+    calls = [{"path": "form.pdf", "fields": {"name": value}, "flatten": True, "overwrite": True} for value in values]
+
+    for call, value in zip(calls, values, strict=True):
+        pdf.call(call, "fill-form")
+        with pypdfium2.PdfDocument(pdf.workspace / "form-filled.pdf") as document:
+            assert value in document[0].get_textpage().get_text_range()
 
 
 def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(pdf: Any, form_pdf: bytes) -> None:

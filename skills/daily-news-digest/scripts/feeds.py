@@ -22,6 +22,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.request import HTTPDefaultErrorHandler, HTTPErrorProcessor, HTTPHandler, HTTPSHandler, ProxyHandler
 
 import feedparser
 from script_call import Failure, shown_path
@@ -168,9 +169,8 @@ def _read_feed(feed: Feed, timeout: float) -> list[Article] | dict[str, Any]:
     except urllib.error.HTTPError as error:
         error.close()
         code = "RATE_LIMIT_EXCEEDED" if error.code == 429 else "FETCH_FAILED"
-        return _error(
-            feed, f"answered HTTP {error.code}", recoverable=error.code == 429 or error.code >= 500, code=code
-        )
+        is_passing = error.code == 429 or error.code >= 500
+        return _error(feed, f"answered HTTP {error.code}", recoverable=is_passing, code=code)
     except TimeoutError:
         return _error(feed, f"did not answer within {timeout:g} s", recoverable=True)
     except urllib.error.URLError as error:
@@ -210,15 +210,8 @@ class _HttpOnly(urllib.request.HTTPRedirectHandler):
 def _opener() -> urllib.request.OpenerDirector:
     """Return an opener for http and https and nothing else: the default one also reads ``file:`` and ``ftp:``."""
     opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        _HttpOnly(),
-    ):
-        opener.add_handler(handler)
+    for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor, _HttpOnly):
+        opener.add_handler(handler())
     return opener
 
 

@@ -5,102 +5,15 @@ Not a tool: digest.py imports it. Articles stay in the language of their feed; n
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
-# "1", "7" and "30" are the ranges in days; the rest says what it is.
-LABELS: dict[str, dict[str, str]] = {
-    "en": {
-        "title": "News digest",
-        "article": "1 article",
-        "articles": "{} articles",
-        "source": "1 source",
-        "sources": "{} sources",
-        "1": "the past 24 hours",
-        "7": "the past 7 days",
-        "30": "the past 30 days",
-        "count": "{articles} from {sources} in {range}.",
-        "shown": "The {} below come first.",
-        "leading": "Leading: {}.",
-        "none": "No article in the feeds matched in {range}.",
-        "unread": "Feeds that could not be read: {}.",
-    },
-    "zh": {
-        "title": "新闻摘要",
-        "article": "1 篇文章",
-        "articles": "{} 篇文章",
-        "source": "1 个来源",
-        "sources": "{} 个来源",
-        "1": "过去 24 小时",
-        "7": "过去 7 天",
-        "30": "过去 30 天",
-        "count": "{range}内共有{articles},来自{sources}。",
-        "shown": "以下列出前 {} 篇。",
-        "leading": "主要报道:{}。",
-        "none": "{range}内没有匹配的文章。",
-        "unread": "无法读取的订阅源数量:{}。",
-    },
-    "es": {
-        "title": "Resumen de noticias",
-        "article": "1 artículo",
-        "articles": "{} artículos",
-        "source": "1 fuente",
-        "sources": "{} fuentes",
-        "1": "las últimas 24 horas",
-        "7": "los últimos 7 días",
-        "30": "los últimos 30 días",
-        "count": "{articles} de {sources} en {range}.",
-        "shown": "Abajo, los {} primeros.",
-        "leading": "Destacan: {}.",
-        "none": "Ningún artículo de las fuentes coincide en {range}.",
-        "unread": "Fuentes que no se pudieron leer: {}.",
-    },
-    "fr": {
-        "title": "Revue de presse",
-        "article": "1 article",
-        "articles": "{} articles",
-        "source": "1 source",
-        "sources": "{} sources",
-        "1": "les dernières 24 heures",
-        "7": "les 7 derniers jours",
-        "30": "les 30 derniers jours",
-        "count": "{articles} de {sources} sur {range}.",
-        "shown": "Les {} premiers figurent ci-dessous.",
-        "leading": "À la une : {}.",
-        "none": "Aucun article des flux ne correspond sur {range}.",
-        "unread": "Flux illisibles : {}.",
-    },
-    "de": {
-        "title": "Nachrichtenüberblick",
-        "article": "1 Artikel",
-        "articles": "{} Artikel",
-        "source": "1 Quelle",
-        "sources": "{} Quellen",
-        "1": "den letzten 24 Stunden",
-        "7": "den letzten 7 Tagen",
-        "30": "den letzten 30 Tagen",
-        "count": "{articles} aus {sources} in {range}.",
-        "shown": "Die ersten {} stehen unten.",
-        "leading": "An der Spitze: {}.",
-        "none": "Kein Artikel der Quellen passt in {range}.",
-        "unread": "Nicht lesbare Quellen: {}.",
-    },
-    "ja": {
-        "title": "ニュースダイジェスト",
-        "article": "1 件の記事",
-        "articles": "{} 件の記事",
-        "source": "1 件の情報源",
-        "sources": "{} 件の情報源",
-        "1": "過去 24 時間",
-        "7": "過去 7 日間",
-        "30": "過去 30 日間",
-        "count": "{range}に{sources}から{articles}。",
-        "shown": "以下は最初の {} 件です。",
-        "leading": "主な記事:{}。",
-        "none": "{range}に該当する記事はありません。",
-        "unread": "読み込めなかったフィードの数:{}。",
-    },
-}
+# Of each language: "1", "7" and "30" are the ranges in days; the rest says what it is.
+LABELS: dict[str, dict[str, str]] = json.loads(
+    (Path(__file__).resolve().parents[1] / "assets" / "labels.json").read_text(encoding="utf-8")
+)
 
 
 def summary(articles: list[dict[str, Any]], found: int, sources: int, days: int, language: str) -> str:

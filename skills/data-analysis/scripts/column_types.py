@@ -120,20 +120,20 @@ def cleaned(raw: str) -> str:
 def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whole: bool) -> dict[str, Any]:
     """Count the forms of a column's values: over its different values, weighted, since most columns repeat."""
     part = table if whole else f"(FROM {table} LIMIT {SAMPLE})"
-    values = f"(SELECT {cleaned(raw)} AS v, count(*) AS n FROM {part} GROUP BY v)"
-    (gaps, gap) = connection.execute(
-        f"SELECT coalesce(sum(n), 0)::BIGINT, min(v) FROM {values} WHERE regexp_full_match(v, '{GAP}')"
-    ).fetchall()[0]
-    values = f"(FROM {values} WHERE NOT regexp_full_match(v, '{GAP}'))"
+    texts = f"(SELECT {cleaned(raw)} AS t, count(*) AS n FROM {part} GROUP BY t)"
+    values = (
+        f"(SELECT t, n, CASE WHEN NOT regexp_full_match(t, '{GAP}') THEN t END AS v FROM {texts} WHERE t IS NOT NULL)"
+    )
     first = (
-        f"SELECT coalesce(sum(n), 0)::BIGINT AS filled, "
+        f"SELECT coalesce(sum(n) FILTER (v IS NULL), 0)::BIGINT AS gaps, min(t) FILTER (v IS NULL) AS gap, "
+        f"coalesce(sum(n) FILTER (v IS NOT NULL), 0)::BIGINT AS filled, "
         f"coalesce(sum(n) FILTER (regexp_full_match(v, '{INTEGER}')), 0)::BIGINT AS integers, "
         f"coalesce(sum(n) FILTER (regexp_full_match(v, '{ISO_DATE}') AND TRY_CAST(v AS TIMESTAMP) IS NOT NULL), 0)"
         f"::BIGINT AS iso, coalesce(sum(n) FILTER (lower(v) IN ('true', 'false')), 0)::BIGINT AS booleans, "
         f"coalesce(bool_or(contains(v, ':')), false) AS timed "
-        f"FROM {values} WHERE v IS NOT NULL"
+        f"FROM {values}"
     )
-    found = _row(connection, first) | {"gaps": gaps, "gap": gap} | dict.fromkeys(("point", "comma", "both", "unsure", "days", "months", "parts"), 0)
+    found = _row(connection, first) | dict.fromkeys(("point", "comma", "both", "unsure", "days", "months", "parts"), 0)
     if not found["filled"] or found["filled"] in (found["integers"], found["iso"], found["booleans"]):
         return found
     point, comma = (quoted_text(pattern) for pattern in (POINT, COMMA))
@@ -150,7 +150,8 @@ def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whol
         f"any_value(v ORDER BY v) FILTER (d AND day <> month) AS part, "
         f"coalesce(bool_and(contains(v, '.')) FILTER (d), false) AS dotted, "
         f"coalesce(sum(n) FILTER (try_strptime(v, {NAMED}) IS NOT NULL), 0)::BIGINT AS named FROM ("
-        f"SELECT v, n, regexp_replace(v, '{NO_UNIT}', '', 'g') AS u, regexp_full_match(v, {point}) AS p, regexp_full_match(v, {comma}) AS c, "
+        f"SELECT v, n, regexp_replace(v, '{NO_UNIT}', '', 'g') AS u, "
+        f"regexp_full_match(v, {point}) AS p, regexp_full_match(v, {comma}) AS c, "
         f"regexp_full_match(v, '{PARTS}') AS d, nullif(regexp_extract(v, '^{PARTS}$', 1), '') AS day, "
         f"nullif(regexp_extract(v, '^{PARTS}$', 2), '') AS month "
         f"FROM {values} WHERE v IS NOT NULL)"
@@ -175,15 +176,14 @@ def _typed(
         return Column(name, "BOOLEAN", note=gaps), f"TRY_CAST({value} AS BOOLEAN)"
     if filled == count["integers"]:
         return Column(name, "BIGINT", note=gaps), f"TRY_CAST({value} AS BIGINT)"
+    kind = "TIMESTAMP" if count["timed"] else "DATE"
     if filled == count["iso"]:
-        kind = "TIMESTAMP" if count["timed"] else "DATE"
         return Column(name, kind, note=gaps), f"TRY_CAST({value} AS {kind})"
     number, numbers, note = _number(value, count, decided, conventions)
     moment, moments, undecided, dated = _moment(value, count, conventions)
     if filled == numbers:
         return Column(name, "DOUBLE", note="; ".join(filter(None, (note, gaps)))), number
     if filled == moments:
-        kind = "TIMESTAMP" if count["timed"] else "DATE"
         return Column(name, kind, note="; ".join(filter(None, (dated, gaps)))), f"CAST({moment} AS {kind})"
     mostly = filled * 0.9
     if len(count.get("units") or []) > 1 and count["numbers"] >= mostly:  # 50 % and 0.25, or euros and dollars

@@ -12,6 +12,7 @@ Reads one JSON object on standard input (the contract's ``input``), prints one J
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from typing import Any
 from documents import FormField, form_fields, open_pdf
 from flattening import flatten_widgets
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import ArrayObject, NameObject, TextStringObject
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
 from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
 
 SKILL = Path(__file__).resolve().parents[1]
 
+FONT = re.compile(r"(/\S+)\s+\S+\s+Tf\b")
 SWITCH = {"true": True, "yes": True, "on": True, "x": True, "false": False, "no": False, "off": False, "": False}
 
 
@@ -149,6 +151,7 @@ def _write(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, An
         stored = undrawn | stored
     if stored:
         labels = {name: _label(fields[name], value) for name, value in stored.items()}
+        _set_fonts(writer, form, labels)
         writer.update_page_form_field_values(None, labels, auto_regenerate=not flatten)
         _store(writer, stored)
     if flatten:
@@ -176,6 +179,29 @@ def _undrawn(writer: PdfWriter, fields: dict[str, FormField]) -> dict[str, Any]:
 def _label(field: FormField, value: Any) -> Any:
     """Return what a reader sees for *value*: pypdf draws the text it is given, and a choice stores another."""
     return dict(field.choices).get(value, value) if field.kind == "choice" and isinstance(value, str) else value
+
+
+def _set_fonts(writer: PdfWriter, form: Any, labels: dict[str, Any]) -> None:
+    """Set a font that is known to have the letters of each value beyond ASCII: one of Adobe's, in WinAnsiEncoding.
+
+    A font without an encoding has its own, which is not known: of Helvetica, the byte of é is Ø.
+    """
+    for name, field in (writer.get_fields() or {}).items():
+        if "".join(labels.get(name, "")).isascii() or not field.indirect_reference:
+            continue
+        node = field.indirect_reference.get_object()
+        for widget in (part.get_object() for part in node.get("/Kids", [node])):
+            used = FONT.search(str(widget.get_inherited("/DA", form.get("/DA", ""))))
+            key = NameObject(used[1] if used else "/Helv")
+            resources = widget.get_inherited("/DR", form.setdefault(NameObject("/DR"), DictionaryObject())).get_object()
+            fonts = resources.setdefault(NameObject("/Font"), DictionaryObject()).get_object()
+            known = fonts.get(key, DictionaryObject()).get_object()
+            if known.get("/Encoding") != "/WinAnsiEncoding":
+                base = str(known.get("/BaseFont", ""))
+                base = base if base.startswith(("/Courier", "/Helvetica", "/Times-")) else "/Helvetica"
+                entries = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": base, "/Encoding": "/WinAnsiEncoding"}
+                font = DictionaryObject({NameObject(entry): NameObject(value) for entry, value in entries.items()})
+                fonts[key] = writer._add_object(font)
 
 
 def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:

@@ -25,10 +25,9 @@ class Failure(Exception):  # noqa: N818 - the word of the protocol
 
     def __init__(self, code: str, message: str, action: str, *, recoverable: bool = True, path: str = "") -> None:
         super().__init__(message)
-        self.error: dict[str, Any] = {"code": code, "message": message, "recoverable": recoverable}
+        self.error = {"code": code, "message": message, "recoverable": recoverable, "suggested_action": action}
         if path:
             self.error["details"] = {"path": path}
-        self.error["suggested_action"] = action
 
 
 def answer(run: Callable[[dict[str, Any]], dict[str, Any]], contract: Path) -> int:
@@ -57,9 +56,8 @@ def read_arguments(contract: Path) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise Failure("INVALID_INPUT", "the arguments are not a JSON object", 'Send one JSON object: {"name": value}.')
     schema = json.loads(contract.read_text(encoding="utf-8"))["input"]
-    properties: dict[str, Any] = schema["properties"]
     _check_object(arguments, schema, "")
-    return {name: part["default"] for name, part in properties.items() if "default" in part} | arguments
+    return {name: part["default"] for name, part in schema["properties"].items() if "default" in part} | arguments
 
 
 def _check_object(arguments: dict[str, Any], schema: dict[str, Any], path: str) -> None:
@@ -169,9 +167,8 @@ def write_output(target: Path, data: bytes, path: str, *, overwrite: bool) -> No
                 file.write(data)
             Path(temporary).chmod(0o644)
             Path(temporary).replace(target)
-        except BaseException:
+        finally:
             Path(temporary).unlink(missing_ok=True)
-            raise
     except OSError as error:
         message = f"{shown_path(target)!r} could not be written: {error.strerror}"
         raise Failure("TOOL_EXECUTION_FAILED", message, "Check free space and permissions.") from error
