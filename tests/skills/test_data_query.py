@@ -246,7 +246,7 @@ def test_a_line_needs_an_axis_in_order(data: Any) -> None:
 
 
 def test_growth_is_from_what_is_above_zero(data: Any) -> None:
-    """From -10 to 10, or from 0, is no growth that can be said in per cent; to them it is."""
+    """Growth from -10 to 10, or from 0, has no meaning in per cent and is null; growth to 0 is -100 %."""
     put(data, "t.csv", "date,amount\n2025-01-01,-10\n2025-02-01,10\n2025-03-01,0\n2025-04-01,5\n2025-05-01,10\n")
 
     document = data.call(by_month("t.csv", add=["growth"]), "query").document
