@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.catalog.simple_frontmatter import plain_text
-from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
+from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = [
@@ -110,7 +110,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
     fields: dict[str, Any] | None
     try:
         # YAML first: only if it fails are the fields read one by one.
-        document = load_yaml(block)
+        document = read_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
             kind = {type(None): "empty", list: "a list"}.get(type(document.value), "a text")
@@ -165,7 +165,7 @@ def repair_block(block: str) -> Repaired:
             fields[key] = plain
             continue
         try:
-            value = None if _NOT_YAML.match(lines[0]) else load_yaml("\n".join(lines)).value
+            value = None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
         except YamlFault:
             value = None
         if isinstance(value, dict) and list(value) == [key]:

@@ -31,7 +31,7 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
     """
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)
-    found = catalog.search(words, limit)
+    found = catalog.search(words, limit, wait=True)
     # Scores compare only within one query, so a person sees them as a share of the best; what rounds to 0 % is noise.
     hits = [hit for hit in found if hit.score >= found[0].score * _LEAST_SHARE]
 
