@@ -97,11 +97,6 @@ class Segment:
         self._stamp = stamp
 
     @property
-    def is_in_file(self) -> bool:
-        """Whether it is kept on disk."""
-        return self._file is not None
-
-    @property
     def is_current(self) -> bool:
         """Whether the postings can still be read."""
         return self._file is None or _stamp_at(self._file) == self._stamp
