@@ -158,7 +158,7 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 3_967,
-    "contract": 6_457,
+    "contract": 6_346,
     "catalog": 4_752,
     "runtime": 4_837,
     "server": 4_400,
