@@ -97,11 +97,6 @@ class Segment:
         self._stamp = stamp
 
     @property
-    def is_in_file(self) -> bool:
-        """Whether it is kept on disk."""
-        return self._file is not None
-
-    @property
     def is_current(self) -> bool:
         """Whether the postings can still be read."""
         return self._file is None or _stamp_at(self._file) == self._stamp
@@ -150,9 +145,9 @@ def build_segment(skills: Iterable[Texts]) -> bytes:
         named = [ids[word] for word in (*words_of(name), *parts_of(name))]
         described = [ids[word] for word in (*words_of(description), *parts_of(description))]
         # `map` and `Counter` run in C: nine of ten words are in the instructions.
-        told = Counter(map(informative.__getitem__, words_of(body)))
-        told.pop(_NOISE, 0)
-        weights = _weights(told, _BODY)
+        instructed = Counter(map(informative.__getitem__, words_of(body)))
+        instructed.pop(_NOISE, 0)
+        weights = _weights(instructed, _BODY)
         for field, words in ((_DESCRIPTION, named + described), (_NAME, named)):
             for own, weight in _weights(Counter(words), field).items():
                 weights[own] = weights.get(own, 0.0) + weight
