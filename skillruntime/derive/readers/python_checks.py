@@ -11,11 +11,14 @@ from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Check, Test, least_call, names_in, refuse
 from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
 
-__all__ = ["apply_checks", "checks_of_arguments", "checks_of_function", "refusal"]
+__all__ = ["HANDLERS", "apply_checks", "checks_of_arguments", "checks_of_function", "refusal"]
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
 """Conditions around a check; behind more of them nothing is decided."""
+
+HANDLERS = ("func", "handler", "fn", "run", "callback")
+"""Names under which ``set_defaults`` keeps the function of a command: where it is there, a command was chosen."""
 
 _USAGE_ERRORS = (
     *("UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage", "MissingParameter", "ClickException"),
@@ -132,7 +135,8 @@ class _Walk:
         elif any(dotted(each.func) in self.functions and _given_all(each, self.names) for each in calls):
             self.names.problems.add(name)
         elif isinstance(target, ast.Attribute) and (own := self.names.given(target)):
-            self.filled.add(own)
+            # ``args.command = args.command[1:]`` fills nothing.
+            self.filled |= {own} if _to_test(value, self.names) != ("given", own) else set()
         elif (own := self.names.given(value)) is not None:
             self.names.values[name] = own
         # ``query = args.query``, and something else later: it may be either.
@@ -200,7 +204,8 @@ def apply_checks(
     outer = outer or {}
     handlers = {each.handler for each in command.all_commands()} - {command.handler, ""}
     below = {word: _names_below(inner) for word, inner in command.commands.items()}
-    inside = set().union(*below.values(), {command.chooser}) - {each.name for each in command.arguments}
+    inside = set().union(*below.values(), {command.chooser}, HANDLERS) if below else set()
+    inside -= {each.name for each in command.arguments}
     _apply_own(command, [each for each in checks if each.function not in handlers], inside, filled, outer)
     values = {**outer, **least_call(command, filled)}
     for word, inner in command.commands.items():
@@ -243,14 +248,14 @@ def refusal(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
 
     ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
     """
-    calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    calls = [each.value for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
     for each in calls:
-        owner, _, name = dotted(each).rpartition(".")
+        owner, _, name = dotted(each.func).rpartition(".")
         if name in ("print_help", "print_usage", "fail") or (name == "error" and owner and "log" not in owner.lower()):
             return "usage"
     last = body[-1]
     if isinstance(last, ast.Return):
-        return _returned(last, len(body) - 1, [dotted(each).rpartition(".")[2] for each in calls])
+        return _returned(last, len(body) - 1, calls)
     call = last.value if isinstance(last, ast.Expr) else last.exc if isinstance(last, ast.Raise) else None
     if not isinstance(call, ast.Call):
         return ""
@@ -265,17 +270,19 @@ def refusal(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
 def _exited(call: ast.Call) -> str:
     """``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error."""
     status = [*call.args, *(each.value for each in call.keywords), None][0]
-    # ``sys.exit(run(args))``: what the work came to.
-    if dotted(status.func if isinstance(status, ast.Call) else None).islower():
+    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
+    if isinstance(status, ast.IfExp) or dotted(status.func if isinstance(status, ast.Call) else None).islower():
         return ""
     return "work" if status is not None and getattr(status, "value", "") not in (0, None) else ""
 
 
-def _returned(last: ast.Return, before: int, called: list[str]) -> str:
+def _returned(last: ast.Return, before: int, calls: list[ast.Call]) -> str:
     status = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
-    # ``print("--input is required"); return``.
+    # ``print("--input is required"); return``; ``print(json.dumps(index)); return`` has done its work.
     if status is None:
-        return "work" if before > 0 and len(called) == before and set(called) <= set(_OUTPUT) else ""
+        messages = [each for each in calls if dotted(each.func).rpartition(".")[2] in _OUTPUT and each.args]
+        are_texts = all(isinstance(each.args[0], ast.Constant | ast.JoinedStr) for each in messages)
+        return "work" if before > 0 and len(messages) == before and are_texts else ""
     # ``sys.exit(main())``: what ``main`` returns is the status.
     return "work" if type(status) is int and status != 0 else ""
 
