@@ -133,25 +133,18 @@ def _refuse(command: Command, check: Check, filled: set[str], outer: Mapping[str
 
 def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) -> None:
     """Say that *check*, which calls pass in the given *ways*, may refuse others: as a note, or as what is unread."""
-    deciding = [set().union(*(_open_names(test, way) for test in check.tests)) for way in ways]
-    tested = set().union(*deciding)
+    tests = check.tests
+    tested = set().union(*(names_in(test) for test in tests if test[0] != "checked"))
+    is_open = all(None in [_holds(test, way) for test in tests] for way in ways)
     # A value of an enumeration has been checked already.
     is_checked = tested <= {each.name for each in command.arguments if "enum" in each.value.schema}
-    are_there = all(_is_there(way.get(name)) for way, names in zip(ways, deciding, strict=True) for name in names)
-    if all(deciding) and are_there and (is_checked or not check.is_usage):
+    are_there = all(_is_there(way.get(name)) for way in ways for name in tested)
+    if is_open and are_there and (is_checked or not check.is_usage):
         command.notes.append(f"the script refuses some values of {', '.join(sorted(tested))}: `{check.shown[:80]}`")
         return
     reason = f"the script ends if `{check.shown[:80]}`, which cannot be decided"
     if all(each.reason != reason for each in command.unread):
         command.unread.append(Unread(", ".join(sorted(check.used)), reason, check.line))
-
-
-def _open_names(test: Test, values: Mapping[str, Any]) -> set[str]:
-    """Return the arguments in the parts of *test* that cannot be decided, where the whole of it cannot."""
-    if test[0] == "checked" or _holds(test, values) is not None:
-        return set()
-    parts = {"not": test[1:], "and": test[1], "or": test[1]}.get(test[0])
-    return names_in(test) if parts is None else set().union(*(_open_names(each, values) for each in parts))
 
 
 def _is_there(value: Any) -> bool:

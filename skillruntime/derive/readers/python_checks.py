@@ -52,6 +52,8 @@ class _Names:
     values: dict[str, str] = field(default_factory=dict)
     tests: dict[str, Test] = field(default_factory=dict)
     """When other names hold something that is not empty: ``source = args.file or args.url``."""
+    derived: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The arguments that other names are made of: ``files = read_list(args.list)``."""
     problems: set[str] = field(default_factory=set)
     """Names of what a function of the script gave for all that was parsed: ``problems = validate(args)``."""
 
@@ -69,6 +71,12 @@ class _Names:
                 # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
                 return str(getattr(name_, "value", "an argument"))
         return None
+
+    def made_of(self, node: ast.expr) -> frozenset[str]:
+        """Return the arguments that *node* mentions, or that what it mentions was made of."""
+        nodes = all_nodes(node)
+        own = frozenset(name for each in nodes if (name := self.given(each)))
+        return own.union(*(self.derived.get(each.id, ()) for each in nodes if isinstance(each, ast.Name)))
 
 
 @dataclass(slots=True)
@@ -118,6 +126,10 @@ class _Walk:
             if how:
                 shown = ast.unparse(statement.test)
                 is_usage = how == "usage" or any("usage" in ast.unparse(each).lower() for each in body)
+                made_of = self.names.made_of(statement.test)
+                # ``if not files: parser.error(...)``: the values that they are made of decide it.
+                if is_usage and made_of and not names_in(condition):
+                    condition, is_usage = ("unknown", made_of), False
                 yield Check([*before, condition], shown, is_usage, statement.lineno, self.inside[-1])
             elif body:
                 yield from self.body(body, [*before, condition])
@@ -129,6 +141,7 @@ class _Walk:
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         """Note what holds what was parsed, and what the script sets itself."""
         calls = [each for each in [value, *own_nodes(value)] if isinstance(each, ast.Call)]
+        made_of = self.names.made_of(value)
         name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
         if any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
             self.names.holders.add(name)
@@ -144,6 +157,7 @@ class _Walk:
             self.names.tests[name] = ("unknown", frozenset({self.names.values.pop(name)}))
         elif _is_of_arguments(test := _to_test(value, self.names)):
             self.names.tests[name] = test
+        self.names.derived[name] = self.names.derived.get(name, frozenset()) | made_of
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
