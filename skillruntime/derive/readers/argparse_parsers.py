@@ -230,8 +230,7 @@ class _Reader:
         # ``for name, help in COMMANDS.items():``.
         targets = [dotted(each) for each in (node.target.elts if isinstance(node.target, ast.Tuple) else [node.target])]
         leaves = any(isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node))
-        listed = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple) else []
-        parsers = [names.find(dotted(each)) for each in listed]
+        parsers = [names.find(dotted(each)) for each in getattr(node.iter, "elts", [])]
         # ``for each in (pack, unpack): each.add_argument("--verbose")``.
         if any(parsers) and not leaves and len(targets) == 1:
             for each in parsers:

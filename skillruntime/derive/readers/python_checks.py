@@ -332,9 +332,9 @@ def _to_test(node: ast.expr, names: _Names) -> Test:
             return _to_test(owner, names)
         case ast.Subscript(value=owner, slice=ast.Slice()):
             return _to_test(owner, names)
-        case ast.IfExp(body=ast.Subscript(value=owner, slice=ast.Slice()), orelse=other) if names.given(owner):
-            if names.given(owner) == names.given(other):
-                return ("given", names.given(owner))
+        # ``args.command[1:] if args.command[:1] == ["--"] else args.command``.
+        case ast.IfExp(body=one, orelse=other) if _to_test(one, names) == _to_test(other, names):
+            return _to_test(one, names)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             how = _OPERATORS.get(type(op), "in")
             operands = _operand(left, names), _operand(right, names)

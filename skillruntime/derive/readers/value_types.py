@@ -92,18 +92,7 @@ def _may_refuse(function: Function) -> bool:
 def _read_function(node: Function) -> ValueType | None:
     """Read a function of one parameter by its shape; None where the shape is not known."""
     nodes = all_nodes(node)
-    words = {each.value for each in nodes if isinstance(each, ast.Constant)}
-    returned = {getattr(each.value, "value", None) for each in nodes if isinstance(each, ast.Return)}
-    # ``str2bool``, as it is copied from script to script.
-    if {True, False} <= returned:
-        for yes, no in (("true", "false"), ("yes", "no"), ("y", "n"), ("1", "0"), ("True", "False")):
-            if {yes, no} <= words:
-                return ValueType({"type": "boolean"}, {"words": [[True, yes], [False, no]]})
-    return _converted_once(node, nodes)
-
-
-def _converted_once(node: Function, nodes: list[ast.AST]) -> ValueType | None:
-    """``def positive(text): value = int(text); ...``: beside messages its text is only converted, once."""
+    # ``def positive(text): value = int(text); ...``: beside messages its text is only converted, once.
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
     aside = {id(inner) for each in quoted for inner in all_nodes(each)}
