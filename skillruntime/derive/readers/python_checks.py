@@ -67,7 +67,10 @@ class _Names:
             # ``vars(parser.parse_args())``.
             case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))) if dotted(owner) in self.holders:
                 return name
-            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_]) if dotted(owner) in self.holders:
+            case (
+                ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_])
+                | ast.Call(func=ast.Attribute(value=owner, attr="get"), args=[name_, *_])
+            ) if dotted(owner) in self.holders:
                 # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
                 return str(getattr(name_, "value", "an argument"))
         return None
@@ -102,6 +105,11 @@ class _Walk:
                     yield from self.body(inner, before)
                 case ast.If():
                     yield from self.chain(each, before)
+                case ast.Match(subject=subject, cases=cases):
+                    decides = ("unknown", self.names.made_of(subject))
+                    for one in cases:
+                        if refusal(one.body, self.functions):
+                            yield Check([*before, decides], ast.unparse(subject), False, each.lineno, self.inside[-1])
                 case ast.For(body=inner) | ast.While(body=inner):
                     yield from self.body(inner, [*before, ANYTHING])
                 case ast.Try(body=inner, orelse=rest):
@@ -143,7 +151,8 @@ class _Walk:
         calls = [each for each in [value, *own_nodes(value)] if isinstance(each, ast.Call)]
         made_of = self.names.made_of(value)
         name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
-        if any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
+        copies = any(dotted(each.func) in ("vars", "dict") and _given_all(each, self.names) for each in calls)
+        if copies or any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
             self.names.holders.add(name)
         elif any(dotted(each.func) in self.functions and _given_all(each, self.names) for each in calls):
             self.names.problems.add(name)
