@@ -28,9 +28,7 @@ _EXITS = ("SystemExit", "exit", "quit", "Exit", "_exit")
 _OUTPUT = ("print", "echo", "secho", "write", "error", "warning", "critical", "exception", "info")
 _TRIMS = ("strip", "lstrip", "rstrip", "lower", "upper", "split")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
-_MACHINE = frozenset(
-    {"exists", "is_file", "is_dir", "isfile", "isdir", "access", "which", "isatty", "environ", "getenv"}
-)
+_MACHINE = ("exists", "is_file", "is_dir", "isfile", "isdir", "access", "which", "isatty", "environ", "getenv")
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.Is: "==",

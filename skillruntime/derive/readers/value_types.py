@@ -25,14 +25,6 @@ __all__ = ["INTEGER", "NUMBER", "PATH", "fits", "ranged", "read_type", "refuses_
 PATH = ValueType({"type": "string", "format": "path"})
 INTEGER = ValueType({"type": "integer"})
 NUMBER = ValueType({"type": "number"})
-_PATHS = (
-    "pathlib.Path",
-    "argparse.FileType",
-    "builtins.open",
-    "os.path.abspath",
-    "os.path.realpath",
-    "os.path.expanduser",
-)
 _KNOWN = {
     **dict.fromkeys(("builtins.str", "builtins.str.lower", "builtins.str.upper"), TEXT),
     "builtins.int": INTEGER,
@@ -43,7 +35,8 @@ _KNOWN = {
     "json.loads": ValueType({"type": ["object", "array", "number", "boolean", "null"]}, "json"),
     "datetime.date.fromisoformat": ValueType({"type": "string", "format": "date"}),
     "uuid.UUID": ValueType({"type": "string", "format": "uuid"}),
-    **dict.fromkeys(_PATHS, PATH),
+    **dict.fromkeys(("pathlib.Path", "argparse.FileType", "builtins.open"), PATH),
+    **{f"os.path.{each}": PATH for each in ("abspath", "realpath", "expanduser")},
 }
 _KINDS: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
