@@ -206,8 +206,10 @@ def judge(history: History, effects: str, *, stuck: bool) -> dict[str, int]:
     last = {text: seen[-1] for text, seen in history.ends.items()}
     completed = {text for text, document in last.items() if document.get("status") == "completed"}
     interrupted = interrupted_of(history)
-    # Of what ended so, one in twenty may have been killed between its mark and its effect.
     unmarked = [text for text in interrupted if runs[text] == 0]
+    # Of what ended so, one in twenty may have been killed between its mark and its effect, and more by chance.
+    expected = len(interrupted) / 20
+    is_too_many = len(unmarked) > max(1.0, expected + 3 * expected**0.5)
     return {
         "accepted and lost": len(history.accepted) - sum("status" in document for document in last.values()),
         "never accepted": history.wanted - len(history.accepted),
@@ -216,7 +218,7 @@ def judge(history: History, effects: str, *, stuck: bool) -> dict[str, int]:
         "completed without an effect": sum(1 for text in completed if runs[text] == 0),
         "wrong outputs": sum(1 for text in completed if last[text]["output"] != {"said": text}),
         "false failures": len(last) - len(completed) - sum(1 for text in interrupted if text.startswith("once")),
-        "interrupted without an effect": len(unmarked) if len(unmarked) > max(1, len(interrupted) / 20) else 0,
+        "interrupted without an effect": len(unmarked) if is_too_many else 0,
         "stuck": int(stuck),
     }
 

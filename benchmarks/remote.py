@@ -328,9 +328,8 @@ async def measure_ended(number: int) -> None:
                     waits += times
                 shown.append((statistics.median(costs), statistics.median(waits)))
             (cpu, wait), (more_cpu, more_wait) = shown
-            print(
-                f"{kind}: {number:,} ended executions: {more_cpu / cpu:.2f} x the CPU, {more_wait / wait:.2f} x the wait"
-            )
+            cpu, wait = more_cpu / cpu, more_wait / wait
+            print(f"{kind}, with {number:,} ended executions: {cpu:.2f} x the CPU, {wait:.2f} x the wait")
 
 
 def add_ended(database: str, number: int) -> None:

@@ -169,6 +169,7 @@ def show(rows: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> None:
 def ours(skills: Sequence[SkillMetadata]) -> Search:
     """Return the search of a catalog; it reads the files while the index is built, which the others had before."""
     index = SearchIndex(skills)
+    index.search("", wait=True)
     return lambda query: [hit.name for hit in index.search(query)]
 
 

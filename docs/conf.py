@@ -19,6 +19,21 @@ from skillruntime import __version__
 for module in ("agents", "mcp"):
     import_module(module)
 
+# What a user meets first in each package; its other names follow by the alphabet.
+FIRST = {
+    "catalog": ("discover", "SkillCatalog", "SkillMetadata", "Skill"),
+    "compatibility": ("compare", "Verdict", "Change", "suggest_migration"),
+    "contract": ("Contract", "Accepted", "Repair", "SkillResponse", "repair", "Repairer", "Schema", "Policy"),
+    "derive": ("derive", "Derivation"),
+    "remote": ("attach_remote_skills", "RemoteClient", "SkillDescriptor"),
+    "runtime": ("SkillRuntime", "skill", "SkillSession", "CallContext", "Approval", "Grants"),
+    "server": ("serve_catalog", "SkillService", "create_app", "Server", "durable_executions"),
+    "tokens": ("count", "Count", "TokenLimits", "TokenLedger"),
+}
+for package, names in FIRST.items():
+    documented = import_module(f"skillruntime.{package}")
+    documented.__all__ = [*names, *sorted({*documented.__all__} - {*names})]
+
 project = "skillruntime"
 author = "the skillruntime authors"
 release = __version__
@@ -37,7 +52,7 @@ myst_enable_extensions = ["colon_fence"]
 default_role = "code"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_member_order = "groupwise"
+autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 # What pydantic adds to a tool of LangChain is not for those who call it.
 autodoc_default_options = {"exclude-members": "model_post_init, model_config"}
@@ -56,6 +71,9 @@ html_theme_options = {
     "source_repository": "https://github.com/skillruntime/skillruntime/",
     "source_branch": "main",
     "source_directory": "docs/",
+    "footer_icons": [
+        {"name": "GitHub", "url": "https://github.com/skillruntime/skillruntime", "html": "Repository", "class": ""},
+    ],
 }
 html_static_path = ["_static"]
 html_extra_path = ["contract.schema.json"]
@@ -71,6 +89,7 @@ def _readable_signature(
     """Write defaults as Python: with ``<factory>`` in it Sphinx cannot parse a signature, and prints it as it is."""
     if signature is not None:
         signature = re.sub(r"<class '([\w.]+)'>", r"\1", signature).replace("<factory>", "...")
+        signature = re.sub(r"<function [^>]*>+|<lambda>", "...", signature)
     return signature, result
 
 
@@ -97,6 +116,12 @@ def _write_llms_txt(app: Any, error: Exception | None) -> None:
         Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def _without_last_blank(app: Any, page: str, source: list[str]) -> None:
+    """Leave out the line that ends the output of an example, which doctest needs and no reader does."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
 def setup(app: Any) -> None:
+    app.connect("source-read", _without_last_blank)
     app.connect("build-finished", _write_llms_txt)
     app.connect("autodoc-process-signature", _readable_signature)

@@ -158,13 +158,13 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 3_965,
-    "contract": 6_457,
+    "contract": 6_346,
     "catalog": 4_752,
-    "runtime": 4_846,
+    "runtime": 4_837,
     "server": 4_400,
     "adapters/mcp_proxy": 2_452,
     "adapters": 3_058,
-    "cli": 2_623,
+    "cli": 2_625,
     "remote": 1_840,
     "compatibility": 1_700,
     "tokens": 1_095,

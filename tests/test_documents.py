@@ -68,6 +68,22 @@ def test_every_command_is_documented() -> None:
     assert [name for name in group.list_commands(Context(group)) if f"`{name}" not in rows] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_a_page_names_exist(page: Path) -> None:
+    """Each ``skillruntime WORD`` in code, and the word after ``remote`` too."""
+    pytest.importorskip("click", reason="a command line needs the extra 'standard'")
+    from click import Context, Group
+
+    from skillruntime.cli.commands import group
+
+    remote = group.get_command(Context(group), "remote")
+    assert isinstance(remote, Group)
+    for first, second in re.findall(r"(?:`|\$ )skillruntime ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", page.read_text()):
+        assert first in group.list_commands(Context(group)), first
+        if first == "remote" and second:
+            assert second in remote.commands, second
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "start.md"], ids=lambda page: page.name)
 def test_trust_is_shown_only_with_what_it_means(page: Path) -> None:
     """A section that trusts a directory says whose skills that is for, and that those from the internet are not."""

@@ -192,6 +192,6 @@ def test_every_reader_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Each of the hostile shapes, at each place where a third party's text can stand."""
     read = READERS[name](tmp_path)
 
-    slow = {shape: excess for shape, text in SHAPES.items() if (excess := growth(read, text, size=8192, quick=0.04))}
+    slow = {shape: excess for shape, text in SHAPES.items() if (excess := growth(read, text, size=4096, quick=0.02))}
 
     assert slow == {}

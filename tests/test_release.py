@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
     """With options that the commands have."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-    called = [hook["entry"].split() for hook in hooks]
+    called = [[*hook["entry"].split(), *hook["args"]] for hook in hooks]
     for step in action["runs"]["steps"]:
         lines = step.get("run", "").splitlines()
         called += [line.partition(">")[0].split() for line in lines if line.startswith("skillruntime ")]
@@ -60,6 +61,39 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
     for _, name, *words in called:
         options = {option for parameter in group.get_command(Context(group), name).params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options
+
+
+@pytest.mark.processes
+def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
+    """Its shell step, as GitHub runs it: good skills pass, and a contract whose version is too low does not."""
+    step = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][-1]
+    contract = tmp_path / "skills" / "word-count" / "contract.json"
+    inputs = {"SKILLS": "skills", "BASE": "HEAD", "LOCKFILE": "skills-lock.json"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+
+    def bash(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "-e", "-c", script]
+        return subprocess.run(command, cwd=tmp_path, env={**environment, **more}, capture_output=True, text=True)
+
+    assert step["env"].keys() == inputs.keys()
+    commit = "git add skills && git -c user.name=a -c user.email=a@b commit -qm 1"
+    begun = bash(f"git init -q . && skillruntime new word-count --in skills && skillruntime lock skills && {commit}")
+    assert begun.returncode == 0, begun.stderr
+    passed = bash(step["run"], **inputs)
+    shallow = bash(step["run"], **{**inputs, "BASE": "origin/main"})
+    contract.write_text(contract.read_text("utf-8").replace('"min_length"', '"shortest"'), "utf-8")
+    failed = bash(step["run"], **inputs)
+
+    assert (passed.returncode, shallow.returncode, failed.returncode) == (0, 1, 1), passed.stderr
+    assert "fetch-depth: 0" in shallow.stdout
+    sarif = Path((tmp_path / "output").read_text("utf-8").splitlines()[0].removeprefix("sarif="))
+    found = {each.stem: json.loads(each.read_text("utf-8"))["runs"][0]["results"] for each in sarif.iterdir()}
+    assert [name for name, results in sorted(found.items()) if results] == ["diff", "lock"]
 
 
 def test_a_repr_says_what_a_thing_is() -> None:

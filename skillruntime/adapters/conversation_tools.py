@@ -32,6 +32,8 @@ from skillruntime.runtime.session import SkillSession
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
 
+_NOT_INDEXED = "Only names and descriptions were searched; the instructions can be searched in a minute."
+
 MOST_TOOLS = 128
 """The most tools that OpenAI takes in one request; the other providers' limits are higher or not stated."""
 
@@ -134,7 +136,7 @@ def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
     """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables ``"generic"``, with a warning.
 
-    Contracts are read until the number is exceeded, not all of them.
+    Where scripts are surely too many tools, their contracts are not read.
 
     Raises:
         ValueError: there is no such style.
@@ -143,10 +145,11 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         return style
     if style is not None:
         raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
-    # Not a list: at ten thousand skills reading every contract takes minutes.
-    visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
-    if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
-        return "typed"
+    if not runtime.catalog.surely_has_tools(MOST_TOOLS + 1):
+        # Not a list: at ten thousand skills reading every contract takes minutes.
+        visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
+        if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
+            return "typed"
     warnings.warn(
         f"there are more than {MOST_TOOLS} callable skills, more than providers accept as tools: the tools are "
         "load_skill, call_skill and read_skill_resource (style='generic'). Give style='generic' to choose this, "
@@ -257,13 +260,15 @@ def conversation_runtime(
     def search_skills(arguments: dict[str, Any]) -> str:
         # Functions have no index: they follow what search ranks.
         query, limit = arguments["query"], arguments.get("limit", 10)
-        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in runtime.catalog.search(query, limit)]
+        hits = runtime.catalog.search(query, limit)
+        later = "" if hits.bodies_searched else f"\n{_NOT_INDEXED}"
+        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
         if found:
-            return "\n".join(found[:limit])
+            return "\n".join(found[:limit]) + later
         guess = nearest_names(query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3)
         nearest = f" The nearest names, which is a guess: {', '.join(guess)}." if guess else ""
-        return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit."
+        return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit.{later}"
 
     @own.implements("call_skill", contract=CALL_SKILL)
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:

@@ -12,19 +12,20 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.reader_edition import reader_edition
-from skillruntime.catalog.resources import MAX_RESOURCES, may_have_callables
+from skillruntime.catalog.resources import CONTRACT_FILES, MAX_RESOURCES, list_files, may_have_callables, read_bytes
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.skill import Skill, SkillMetadata
     from skillruntime.contract.contract import Contract
 
-__all__ = ["KeptNames", "callables_of"]
+__all__ = ["KeptNames", "callables_of", "surely_has_tools"]
 
 _DIRECTORY = "callables"
 _MOST_BYTES = 64 * 1024 * 1024
@@ -116,6 +117,23 @@ def callables_of(
             yield each, skill
     if kept is not None:
         kept.save()
+
+
+def surely_has_tools(skills: Mapping[str, SkillMetadata], number: int) -> bool:
+    """Whether scripts of skills without contracts are surely *number* tools, among the first that there are."""
+    from skillruntime.catalog.derived_contracts import sure_tools
+
+    looked_at = found = 0
+    for metadata in skills.values():
+        directory = os.path.dirname(metadata.path)  # noqa: PTH120 - for every skill at a start
+        files = list_files(directory) if may_have_callables(directory) else []
+        if any(each.path.partition("/")[0] in CONTRACT_FILES for each in files):
+            continue
+        for is_sure in sure_tools(files, partial(read_bytes, directory)):
+            looked_at, found = looked_at + 1, found + is_sure
+        if found >= number or looked_at > 4 * number:  # where few are sure, looking on takes longer than reading
+            break
+    return found >= number
 
 
 def _directory_stamp(directory: str) -> str | None:

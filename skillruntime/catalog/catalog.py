@@ -29,7 +29,7 @@ from skillruntime.errors import SkillNotFoundError
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hit, SearchIndex
+    from skillruntime.catalog.search import Hits, SearchIndex
     from skillruntime.contract.contract import Contract
 
 __all__ = ["SkillCatalog"]
@@ -169,6 +169,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         is_kept = self._is_indexed and self._guard is None and not self._recorded
         return callables_of(self, self.activate, KeptNames(derive=self._derive) if is_kept else None)
 
+    def surely_has_tools(self, number: int) -> bool:
+        """Whether the scripts that a model may call are surely *number* tools: `callables` says which, in much longer.
+
+        False says nothing.
+        """
+        from skillruntime.catalog.callable_names import surely_has_tools
+
+        # What is locked or installed is compared when it is read.
+        may_tell = self._derive and self._guard is None and not self._recorded
+        return may_tell and surely_has_tools(self.for_model(), number)
+
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
         """Return the skill *name* in all its versions, the newest first; usually there is only one.
 
@@ -285,11 +296,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered[key] = rendered
         return rendered
 
-    def search(self, query: str, limit: int = 10) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
-        The first search reads the beginning of every SKILL.md, and keeps an index of their words beside the catalog's;
-        later searches, also in other processes, read only files that changed.
+        For the first search the beginning of every SKILL.md is read, and an index of their words is kept beside the
+        catalog's; later searches, also in other processes, read only files that changed. Where these are more than a
+        few hundred, a thread reads them, and until then only names and descriptions are searched: then the answer's
+        ``bodies_searched`` is False. With *wait* every answer is that of the whole index.
         """
         if not isinstance(query, str):
             raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
@@ -298,7 +311,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
             shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
             self._index = open_search_index(shown, self._snapshots, is_kept=self._is_indexed)
-        return self._index.search(query, limit)
+        return self._index.search(query, limit, wait=wait)
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""

@@ -5,15 +5,16 @@ Law: what comes back is what `derive` gives now. A file is found by the bytes of
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.reader_edition import reader_edition
-from skillruntime.derive import Derivation, derive
-from skillruntime.derive.command import Unread
+
+if TYPE_CHECKING:
+    from skillruntime.derive import Derivation
 
 __all__ = ["derive_known"]
 
@@ -22,36 +23,32 @@ _MOST_BYTES = 4 * 1024 * 1024
 _MOST_FILES = 50_000  # 5,600 scripts are in 10,000 real skills
 
 
-def derive_known(source: bytes, *, path: str) -> tuple[Derivation | None, bool]:
-    """Return what `derive` does, and whether it is known to make a usable contract.
+def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None, bool]:
+    """Return the document of the contract that `derive` reads, and whether it is known to make a usable contract.
 
-    It is read from the file of an earlier process if there is one. Compiling the contract to know whether it is usable
-    takes as long as reading the script, so it is done once, too.
+    It is read from the file of an earlier process if there is one, without the code that reads scripts. Compiling the
+    contract to know whether it is usable takes as long as reading the script, so it is done once, too.
     """
     key = sha256(b"\0".join([reader_edition(), path.encode("utf-8", "surrogatepass"), source])).hexdigest()
     file = f"{_DIRECTORY}/{key}"
     known = _parse(read_cached(file, _MOST_BYTES))
     if known is not None:
-        return _to_derivation(known["found"]), known["usable"]
+        return known["found"], known["usable"]
+    from skillruntime.derive import derive
+
     found = derive(source, path=path)
-    document = None if found is None else _to_json(found)
+    document = None if found is None else found.document
     usable = found is not None and _is_usable(found)
     try:
         text = json.dumps({"usable": usable, "found": document}, allow_nan=False)
     except (TypeError, ValueError):
-        return found, False  # a default that JSON has no form for, such as an infinite number: read again each time
+        return document, False  # a default that JSON has no form for, such as an infinite number: read again each time
     # JSON has no tuples and only text as keys: what would come back as something else is not written.
-    if _to_derivation(json.loads(text)["found"]) == found:
+    if json.loads(text)["found"] == document:
         write_cached(file, text.encode("utf-8", "surrogatepass"))
         if key.startswith("00"):  # once in 256 new files
             prune_cached(_DIRECTORY, _MOST_FILES)
-    return found, usable
-
-
-def _to_json(found: Derivation) -> dict[str, Any]:
-    # Not `dataclasses.asdict`, which copies the whole document.
-    fields = {each.name: getattr(found, each.name) for each in dataclasses.fields(found)}
-    return {**fields, "unread": [dataclasses.asdict(each) for each in found.unread]}
+    return document, usable
 
 
 def _is_usable(found: Derivation) -> bool:
@@ -68,10 +65,3 @@ def _parse(data: bytes | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _to_derivation(document: dict[str, Any] | None) -> Derivation | None:
-    if document is None:
-        return None
-    unread = tuple(Unread(**each) for each in document["unread"])
-    return Derivation(**{**document, "unread": unread, "notes": tuple(document["notes"])})

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.simple_frontmatter import plain_text
-from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
+from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = [
@@ -110,7 +109,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
     fields: dict[str, Any] | None
     try:
         # YAML first: only if it fails are the fields read one by one.
-        document = load_yaml(block)
+        document = read_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
             kind = {type(None): "empty", list: "a list"}.get(type(document.value), "a text")
@@ -160,12 +159,8 @@ def repair_block(block: str) -> Repaired:
     as_texts: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
-        plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
-        if plain is not None:  # nearly every field; parsing each as YAML takes three times as long
-            fields[key] = plain
-            continue
         try:
-            value = None if _NOT_YAML.match(lines[0]) else load_yaml("\n".join(lines)).value
+            value = None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
         except YamlFault:
             value = None
         if isinstance(value, dict) and list(value) == [key]:

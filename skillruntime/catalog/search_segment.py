@@ -7,30 +7,38 @@ ones, so a weight depends on its skill alone: one edited skill changes nothing i
 2,500 characters, which keeps their lengths alike.
 
 Any number of processes may read and write the file. One that is absent, damaged or owned by another user is not used,
-and one that cannot be written is not kept: search builds its index in memory instead.
+and one that cannot be written is not kept: search holds its index in memory instead. Of a file only the table of words
+is held; what a query needs of the rest is read for it.
 """
 
 from __future__ import annotations
 
-import json
+import io
+import os
 import sys
 import zlib
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from hashlib import blake2b
+from itertools import accumulate
+from typing import IO, NamedTuple
+from weakref import WeakValueDictionary
 
-from skillruntime.cache_files import prune_cached, read_cached, write_cached
+from skillruntime.cache_files import cache_directory, open_own, prune_cached, read_cached, write_cached
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 
-__all__ = ["WEIGHT_OF_ONE", "Segment", "Texts", "build_segment", "load_segment", "save_segment", "search_file"]
+__all__ = [
+    *("WEIGHT_OF_ONE", "Postings", "Segment", "Texts", "build_segment", "digest_of"),
+    *("load_segment", "save_segment", "search_file"),
+]
 
 
 class Texts(NamedTuple):
-    """What is searched of one skill. ``key`` identifies the edition of its file."""
+    """What is searched of one skill. ``key`` identifies the edition of its file: eight bytes."""
 
-    key: str
+    key: bytes
     name: str
     description: str
     body: str
@@ -54,78 +62,154 @@ WEIGHT_OF_ONE = 250 / sum(field.weight * (field.saturation + 1) for field in (_B
 
 # Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
 # this machine has them; the file belongs to one machine.
-_FORMAT = f"8-{sys.byteorder}"
+_FORMAT = f"9-{sys.byteorder}"
 _DIRECTORY = "search"
 _MAX_FILES = 16
 """The files of at most this many sets of roots are kept, the last written ones."""
 _MAX_BYTES = 1 << 30  # larger than any real index; protects against a wrong file at this path
+_KEY = 8  # bytes
+_LOWEST_BYTES = slice(0 if sys.byteorder == "little" else 3, None, 4)
+_CHECKSUM = 4  # bytes, before those of a cached file
 
 
-@dataclass(frozen=True, slots=True)
+Postings = tuple["array[int]", bytes]
+"""The numbers of the skills that contain a word, and the weight of the word in each of them."""
+
+
 class Segment:
-    """The skills that contain each word, by their numbers in ``keys``, and the weight of the word in each of them."""
+    """The postings of each word.
 
-    keys: list[str]
-    places: dict[str, tuple[int, int]]
-    numbers: Sequence[int]
-    weights: bytes | memoryview
+    Its bytes are the numbers of skills and of words, the keys of the skills, the digests of the words in ascending
+    order, where the postings of each word end, the numbers of all, and their weights.
+    """
 
-    def find(self, word: str) -> tuple[Sequence[int], bytes | memoryview] | None:
-        """Return the numbers of the skills with the stem *word*, and its weights; ``None`` if there are none."""
-        place = self.places.get(word)
-        if place is None:
-            return None
-        start, end = place
-        return self.numbers[start:end], self.weights[start:end]
+    def __init__(self, data: bytes, file: str | None = None, stamp: tuple[int, ...] = ()) -> None:
+        """Take *data*, whose postings are read from *file*, if it is given, as long as it has this *stamp*."""
+        skills, words = array("I", data[:8])
+        digests, ends = 8 + _KEY * skills, 8 + _KEY * skills + 8 * words
+        start = ends + 4 * words
+        self.keys = [data[at : at + _KEY] for at in range(8, digests, _KEY)]
+        self._digests = array("Q", data[digests:ends])
+        self._ends = array("I", data[ends:start])
+        self._data = data if file is None else b""
+        self._file = file
+        self._start = start if file is None else start + _CHECKSUM
+        self._stamp = stamp
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the postings can still be read."""
+        return self._file is None or _stamp_at(self._file) == self._stamp
+
+    def find(self, words: Iterable[str]) -> dict[str, Postings]:
+        """Return the postings of those of the stems *words* that there are.
+
+        Raises:
+            OSError: the file was replaced or deleted.
+        """
+        found = {}
+        weights_start = self._start + 4 * (self._ends[-1] if self._ends else 0)
+        with self._opened() as file:
+            for word in words:
+                digest = _number(word)
+                at = bisect_left(self._digests, digest)
+                if at < len(self._digests) and self._digests[at] == digest:
+                    start, end = self._ends[at - 1] if at else 0, self._ends[at]
+                    file.seek(self._start + 4 * start)
+                    numbers = array("I", file.read(4 * (end - start)))
+                    file.seek(weights_start + start)
+                    found[word] = numbers, file.read(end - start)
+        return found
+
+    def _opened(self) -> IO[bytes]:
+        if self._file is None:
+            return io.BytesIO(self._data)
+        # For each query: a descriptor would be held as long as a catalog, and each of its views, exists.
+        descriptor = open_own(self._file, _MAX_BYTES)
+        if _stamp_at(descriptor) != self._stamp:
+            os.close(descriptor)
+            raise OSError("the search index was replaced")
+        return open(descriptor, "rb", buffering=0)  # noqa: PTH123 - a descriptor
 
 
-def build_segment(skills: Iterable[Texts]) -> Segment:
+def build_segment(skills: Iterable[Texts]) -> bytes:
     """Return the index of *skills*, which are numbered as they come."""
-    postings: dict[str, tuple[array[int], bytearray]] = {}
-    keys: list[str] = []
+    ids = _Ids()
+    # In the instructions stop words are half of all words, and one or two digits number a list; in names and
+    # descriptions both are few, and a query such as "thing 17" needs them.
+    informative = _InformativeIds(ids)
+    postings: list[array[int]] = []
+    keys: list[bytes] = []
     for number, (key, name, description, body) in enumerate(skills):
         keys.append(key)
-        named = [*words_of(name), *parts_of(name)]
-        described = [*named, *words_of(description), *parts_of(description)]
-        # In the instructions stop words are half of all words, and one or two digits number a list; in names and
-        # descriptions both are few, and a query such as "thing 17" needs them.
-        informative = {word: count for word, count in Counter(words_of(body)).items() if not _is_noise(word)}
-        weights: dict[str, float] = {}
-        _add_weights(weights, informative, _BODY)
-        _add_weights(weights, Counter(described), _DESCRIPTION)
-        _add_weights(weights, Counter(named), _NAME)
-        for word, weight in weights.items():
-            if word not in postings:
-                postings[word] = (array("I"), bytearray())
-            numbers, rounded = postings[word]
-            numbers.append(number)
-            rounded.append(max(1, round(weight * WEIGHT_OF_ONE)))
-    all_numbers, all_weights = array("I"), bytearray()
-    places = {}
-    for word, (numbers, rounded) in postings.items():
-        places[word] = (len(all_numbers), len(all_numbers) + len(numbers))
-        all_numbers += numbers
-        all_weights += rounded
-    return Segment(keys, places, all_numbers, bytes(all_weights))
+        named = [ids[word] for word in (*words_of(name), *parts_of(name))]
+        described = [ids[word] for word in (*words_of(description), *parts_of(description))]
+        # `map` and `Counter` run in C: nine of ten words are in the instructions.
+        instructed = Counter(map(informative.__getitem__, words_of(body)))
+        instructed.pop(_NOISE, 0)
+        weights = _weights(instructed, _BODY)
+        for field, words in ((_DESCRIPTION, named + described), (_NAME, named)):
+            for own, weight in _weights(Counter(words), field).items():
+                weights[own] = weights.get(own, 0.0) + weight
+        while len(postings) < len(ids.of_stems):
+            postings.append(array("I"))
+        shifted = number << 8
+        for own, weight in weights.items():
+            postings[own].append(shifted | (int(weight + 0.5) or 1))
+    digests = [_number(word) for word in ids.of_stems]  # in the order of their numbers
+    order = sorted(range(len(digests)), key=digests.__getitem__)
+    ends = array("I", accumulate(len(postings[own]) for own in order))
+    numbers, rounded = array("I"), bytearray()
+    for own in order:
+        numbers.extend([each >> 8 for each in postings[own]])
+        rounded += postings[own].tobytes()[_LOWEST_BYTES]
+    sizes = array("I", [len(keys), len(order)])
+    return b"".join([sizes, *keys, array("Q", map(digests.__getitem__, order)), ends, numbers, rounded])
 
 
-def _add_weights(weights: dict[str, float], counts: dict[str, int], field: _Field) -> None:
-    """Add the weight of each word of one field, given how often it is there."""
-    stems: dict[str, int] = {}
-    for word, count in counts.items():
-        own = stem(word)
-        stems[own] = stems.get(own, 0) + count
-    share = sum(counts.values()) / field.typical_words
+class _Ids(dict[str, int]):
+    """The number of each word's stem, given when the word is looked up first."""
+
+    def __init__(self) -> None:
+        self.of_stems: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> int:
+        own = self[word] = self.of_stems.setdefault(stem(word), len(self.of_stems))
+        return own
+
+
+_NOISE = -1
+
+
+class _InformativeIds(dict[str, int]):
+    """The same numbers, but `_NOISE` for words that say nothing in instructions."""
+
+    def __init__(self, ids: _Ids) -> None:
+        self._ids = ids
+
+    def __missing__(self, word: str) -> int:
+        is_short = len(word) < 3 and (word.isdigit() or (len(word) < 2 and word.isascii()))
+        own = self[word] = _NOISE if is_short or word in STOP_WORDS else self._ids[word]
+        return own
+
+
+def _weights(counts: Counter[int], field: _Field) -> dict[int, float]:
+    """Return the weight of each word of one field, given how often it is there."""
+    share = counts.total() / field.typical_words
     norm = field.saturation * (1 - field.by_length + field.by_length * share)
-    top = field.weight * (field.saturation + 1)
-    for word, count in stems.items():
-        weights[word] = weights.get(word, 0.0) + top * count / (count + norm)
+    top = field.weight * (field.saturation + 1) * WEIGHT_OF_ONE
+    return {own: top * count / (count + norm) for own, count in counts.items()}
 
 
-def _is_noise(word: str) -> bool:
-    if word in STOP_WORDS:
-        return True
-    return len(word) < 3 and (word.isdigit() or (len(word) < 2 and word.isascii()))
+def digest_of(text: str) -> bytes:
+    """Return eight bytes that stand for *text*."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_KEY).digest()
+
+
+def _number(word: str) -> int:
+    """Return the number by which *word* is found: that of its bytes, if they are few."""
+    encoded = word.encode("utf-8", "surrogatepass")
+    return int.from_bytes(encoded if len(encoded) <= _KEY else digest_of(word), "little")
 
 
 def search_file(roots: Iterable[str]) -> str:
@@ -134,22 +218,39 @@ def search_file(roots: Iterable[str]) -> str:
     return f"{_DIRECTORY}/{digest:08x}-{_FORMAT}.index"
 
 
+_loaded: WeakValueDictionary[str, Segment] = WeakValueDictionary()
+
+
 def load_segment(name: str) -> Segment | None:
-    """Return the index in the file *name*; ``None`` if it cannot be used."""
+    """Return the index in the file *name*; ``None`` if it cannot be used.
+
+    Catalogs of one process, views for example, share it.
+    """
+    path = f"{cache_directory()}/{name}"
+    known = _loaded.get(path)
+    if known is not None and known.is_current:
+        return known
+    stamp = _stamp_at(path)
     data = read_cached(name, _MAX_BYTES)
     if data is None:
         return None
-    end = data.index(b"\n")
-    keys, places = json.loads(data[:end])
-    # Five bytes for each skill of each word: its number and the weight.
-    rest = memoryview(data)[end + 1 :]
-    length = len(rest) // 5
-    return Segment(keys, places, rest[: 4 * length].cast("I"), rest[4 * length :])
+    # A file that was replaced after the stamp was taken is found to be another one at the first query.
+    _loaded[path] = segment = Segment(data, path, stamp)
+    return segment
 
 
-def save_segment(name: str, segment: Segment) -> None:
-    """Write *segment* to the file *name* and delete the oldest files beside it, if there are many."""
-    head = json.dumps([segment.keys, segment.places]).encode() + b"\n"
-    numbers: Any = segment.numbers  # an array
-    write_cached(name, b"".join((head, memoryview(numbers).tobytes(), segment.weights)))
+def save_segment(name: str, data: bytes) -> Segment:
+    """Write *data*, an index, to the file *name*, delete old files beside it, and return it, in memory if need be."""
+    write_cached(name, data)
     prune_cached(_DIRECTORY, _MAX_FILES)
+    own, kept = Segment(data), load_segment(name)
+    # Another process may have written in between, or nothing could be written.
+    return kept if kept is not None and kept.keys == own.keys else own
+
+
+def _stamp_at(file: str | int) -> tuple[int, ...]:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - or a descriptor
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -167,9 +167,7 @@ class Skill:
     @property
     def _frontmatter(self) -> Frontmatter:
         if self._parsed is None:
-            from skillruntime.catalog.frontmatter import read_frontmatter
-
-            self._parsed = read_frontmatter(self._data, self.metadata.path)
+            self._parsed = _read_frontmatter(self._data, self.metadata.path, True)
         return self._parsed
 
     @property
@@ -396,7 +394,15 @@ def _frontmatter(path: str) -> Frontmatter:
 @lru_cache(maxsize=64)
 def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
     """Return the frontmatter of the file; *size* and *modified* are part of the cache key."""
-    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, read_frontmatter
+    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER
 
     limit = 2 * MAX_FRONTMATTER
-    return read_frontmatter(read_regular(path, limit, cut=True), path, is_whole=size <= limit)
+    return _read_frontmatter(read_regular(path, limit, cut=True), path, size <= limit)
+
+
+@lru_cache(maxsize=8)
+def _read_frontmatter(data: bytes, path: str, is_whole: bool) -> Frontmatter:
+    """Return the frontmatter in *data*; what lists skills asks for it twice, by its metadata and of the skill."""
+    from skillruntime.catalog.frontmatter import read_frontmatter
+
+    return read_frontmatter(data, path, is_whole=is_whole)

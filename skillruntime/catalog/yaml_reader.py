@@ -7,12 +7,10 @@ is ever constructed. The parser yields one event at a time and is stopped at the
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "Mark", "YamlDocument", "YamlFault", "load_yaml", "read_yaml"]
+__all__ = ["MAX_DEPTH", "MAX_NODES", "Mark", "YamlDocument", "YamlFault", "read_yaml"]
 
 MAX_DEPTH = 32
 """Levels of nesting; real frontmatters have at most eight."""
@@ -74,100 +72,6 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NOD
             raise
         raise YamlFault(_one_line(error)) from None
     return composer.document
-
-
-# libyaml composes nodes by recursion in C, which Python's limit does not bound: what could be nested that deeply, and
-# what this module reads otherwise than libyaml's composer, is left to the events.
-_MAX_COMPOSED = 16 * 1024
-_UNUSUAL = re.compile(r"- - - - |\? \? |\n {80}")
-# An error that the events may not reach: they refuse a collection as a key first.
-_LATE_ERROR = re.compile(r"[?{]|\]\s*:")
-
-
-def load_yaml(text: str) -> YamlDocument:
-    """Return what `read_yaml` returns, without the ``oddities``, in less than half the time.
-
-    >>> load_yaml("name: 2024-02-31\\nmetadata: {version: 1.10}").value
-    {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
-
-    Raises:
-        YamlFault: as `read_yaml` does.
-    """
-    brackets = text.count("[") + text.count("{")
-    if len(text) > _MAX_COMPOSED or brackets > 100 or ("&" in text and "*" in text) or _UNUSUAL.search(text):
-        return read_yaml(text)
-    import yaml
-
-    parser = _node_parser()
-    if parser is None:
-        return read_yaml(text)
-    try:
-        node = parser(text).get_single_node()
-        return _document_of(node) if node is not None else YamlDocument(None)
-    except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
-        fault = _fault_of(error)
-        read = text if fault.line is None else "\n".join(text.split("\n", fault.line)[: fault.line])
-        if brackets >= MAX_DEPTH or _LATE_ERROR.search(read):
-            return read_yaml(text)
-        raise fault from None
-    except (yaml.YAMLError, _NeedsEventsError, RecursionError, ValueError):
-        return read_yaml(text)
-
-
-class _NeedsEventsError(Exception):
-    """The document has something that only the events show, or that they refuse."""
-
-
-@cache
-def _node_parser() -> Any:
-    """Return libyaml's composer without type resolution; ``None`` if PyYAML was built without libyaml."""
-    import yaml
-
-    if not hasattr(yaml, "CSafeLoader"):
-        return None
-
-    class NodeParser(yaml.cyaml.CParser):  # type: ignore[misc, name-defined]  # PyYAML has no types for it
-        def descend_resolver(self, node: Any, index: Any) -> None: ...
-
-        def ascend_resolver(self) -> None: ...
-
-        def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
-            return ""
-
-    return NodeParser
-
-
-def _document_of(node: Any) -> YamlDocument:
-    document = YamlDocument(None)
-    value = _value_of(node, (), document)
-    return YamlDocument(value, document.keys, document.values, document.plain, document.duplicates)
-
-
-def _value_of(node: Any, path: tuple[str, ...], document: YamlDocument) -> Any:
-    content = node.value
-    if isinstance(content, str):
-        return content
-    depth = len(path)
-    if depth >= MAX_DEPTH:
-        raise _NeedsEventsError
-    if node.id == "sequence":
-        below = (*path, "-")
-        return [_value_of(item, below, document) for item in content]
-    found: dict[str, Any] = {}
-    for key_node, value_node in content:
-        key = key_node.value
-        if not isinstance(key, str):
-            raise _NeedsEventsError
-        below = (*path, key)
-        if key in found:
-            document.duplicates.append((key, *_mark(key_node)))
-        if depth < 2:
-            document.keys[below] = _mark(key_node)
-            document.values[below] = _mark(value_node)
-            is_plain = isinstance(value_node.value, str) and not value_node.style
-            (document.plain.add if is_plain else document.plain.discard)(below)
-        found[key] = _value_of(value_node, below, document)
-    return found
 
 
 @dataclass(slots=True)

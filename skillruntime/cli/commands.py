@@ -18,6 +18,7 @@ __all__ = ["group", "run"]
 _COMMANDS = {
     "list": "List the skills that are found.",
     "search": "Find skills by words.",
+    "index": "Index the instructions of all skills, so that the first search has them.",
     "prompt": "Print the catalog text as a model reads it.",
     "show": "Show one skill: its instructions, its parameters and its files.",
     "validate": "Check skills and their contracts, and report every problem.",

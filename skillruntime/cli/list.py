@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +75,8 @@ def command(
     # What ls has taught everyone to type; no skill's name holds a slash.
     if text is not None and (text == "." or "/" in text):
         directories, text = (*directories, text), None
+    from skillruntime.tokens import count_each
+
     catalog = open_catalog(directories, trust=trust)
     # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
@@ -83,7 +84,9 @@ def command(
         skill for skill in catalog.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
     ]
     plain = set(catalog)
-    lines = [_listed(catalog, skill, model, plain) for skill in with_progress(skills, "reading skills")]
+    entries = [_entry(skill) if skill.model_invocable and skill.name in plain else "" for skill in skills]
+    counts = zip(skills, count_each(entries, model), strict=True)
+    lines = [_listed(catalog, *each) for each in with_progress([*counts], "reading skills")]
 
     def draw(console: Console) -> None:
         if not catalog:
@@ -106,14 +109,15 @@ def command(
     print_result(document, draw, as_json=as_json)
 
 
-def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Collection[str]) -> Listed:
+def _entry(skill: SkillMetadata) -> str:
+    """Return what the catalog has of *skill*; it leaves out hidden skills, and versions beside a newer one."""
     from skillruntime.catalog.rendering import STYLES
-    from skillruntime.tokens import count
 
-    # What the catalog leaves out costs nothing: hidden skills, and versions beside a newer one.
-    form, tokens = STYLES["compact"], 0
-    if skill.model_invocable and skill.name in plain:
-        tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
+    form = STYLES["compact"]
+    return form.between + form.write(skill.name, skill.description, skill.path)
+
+
+def _listed(catalog: SkillCatalog, skill: SkillMetadata, tokens: int) -> Listed:
     try:
         return Listed(skill, tokens, catalog.unmet(skill.name), skill.read_frontmatter().compatibility)
     except SkillRuntimeError as error:

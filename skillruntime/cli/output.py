@@ -98,6 +98,8 @@ def fail(error: SkillRuntimeError, *, as_json: bool, code: int | None = None) ->
     response = SkillResponse.failed(*error.to_errors())
     if as_json:
         click.echo(to_json(response.to_dict()))
+    elif error.code is ErrorCode.INTERNAL_ERROR:  # a code that says nothing to a person
+        click.echo(f"Error: {error}", err=True)
     else:
         draw_response(console(stderr=True), response)
     sys.exit(exit_code(response) if code is None else code)

@@ -9,8 +9,6 @@ from skillruntime.contract.coercion.state import Repair
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 
-__all__ = ["alias_faults", "names_by_alias", "with_own_names"]
-
 
 def names_by_alias(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameter that each alias of the contract *document* means.

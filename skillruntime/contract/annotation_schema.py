@@ -20,8 +20,6 @@ from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.wording import WIDER
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["SchemaWriter", "adapter_of", "is_model", "plain_default", "raw_schema", "schema_of", "tidied", "unusable"]
-
 _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict"
 
 
@@ -29,9 +27,8 @@ def is_model(annotation: Any) -> bool:
     """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or a TypedDict."""
     if not isinstance(annotation, type):
         return False
-    return (
-        hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__") or _is_dict(annotation)
-    )
+    has_fields = hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__")
+    return has_fields or _is_dict(annotation)
 
 
 def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:

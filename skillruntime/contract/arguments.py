@@ -18,11 +18,6 @@ from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableE
 from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = [
-    *("FINISHED", "Parsed", "cut_off", "fail", "looks_like_container", "parse_arguments", "parse_container"),
-    *("several_calls", "too_deep"),
-]
-
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
 # The finish reasons by which a provider says that the model stopped by itself, as each writes it.
@@ -332,11 +327,14 @@ def _whole(text: str, options: _Options) -> Parsed:
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()
-    # Servers and models write one object several times (simonw/llm#1130, 64bit/async-openai#329).
+    # Servers and models write one object several times (simonw/llm#1130, 64bit/async-openai#329), and servers that put
+    # a call together from its parts an empty one before it (ogx-ai/ogx#5462).
     while parser.rest()[:1] == "{":
-        if not is_same(parser.value(0), value):
+        following = parser.value(0)
+        if value and not is_same(following, value):
             raise UnreadableError("there is more than one object in one text", action=_ONE_CALL)
-        parser.note("repeated-object")
+        parser.note("repeated-object" if value else "empty-object")
+        value = following
         parser.space()
     if parser.position != len(text):
         raise UnreadableError("after it comes {}", parser.rest())

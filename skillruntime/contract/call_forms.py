@@ -17,8 +17,6 @@ from skillruntime.contract.prose import fault_after, fault_before, fault_of_valu
 from skillruntime.contract.templates import TEMPLATES, Template, python_call, read_parameters
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, folded
 
-__all__ = ["Found", "calls_of_text"]
-
 _NAME = r"[^\W\d][\w.:/-]{0,120}"
 _KEYS = "|".join(sorted((re.sub("[_ ]", "[_ ]?", key) for key in NAME_KEYS), key=len, reverse=True))
 # Reasoning, by the tags and tokens that models open and close it with.
@@ -40,6 +38,7 @@ _TOKENS = {
     "<|start_header_id|>tool": "<|eot_id|>",
     "<|observation|>": "<|assistant|>",
     "<|tool_response>": "<tool_response|>",
+    "<|channel>thought": "<channel|>",
 }
 _THOUGHT_CLOSERS = [re.escape(closer) for closer in _TOKENS.values() if re.search("(?i)think|thought", closer)]
 _TOOL_TAGS = (
@@ -54,13 +53,15 @@ _EVENT = re.compile(
     rf"|<(?P<result>(?i:{_RESULT}))(?:\s[^<>]{{0,200}})?>|(?P<token>{'|'.join(map(re.escape, _TOKENS))})"
     # ReAct (Yao et al., 2022), and its relatives.
     r"|^[ \t*]*(?P<section>(?i:observation|(?:tool|function)[ _](?:output|result|response)s?|final[ ]answer))[ \t*]*:"
-    r"|(?P<template>(?=<function=|<(?:antml:|\uff5cDSML\uff5c)?invoke\s|<tool_call>\s*[^\W\d]"
+    r"|(?P<template>(?=<function=|<parameter=[^<>]{1,120}>\s*<parameter=|<(?:\|tool_call|start_function_call)>\s*call:"
+    r"|<(?:antml:|\uff5cDSML\uff5c)?invoke\s|<tool_call>\s*[^\W\d]"
     r"|<(?:function|tool|tool_call)\s+name|<\|tool_call_begin|<\uff5ctool\u2581call\u2581begin|\[TOOL_CALLS\]\s*[^\W\d]"
     r"|\bto=functions\.\S{1,120}\s+(?:json\s*)?\{))"
     rf"|<(?P<tag>(?i:{_KEYS}))>\s*(?P<in_tag>{_NAME})\s*</(?P=tag)>"
     rf"|^[ \t>*-]*(?P<key>(?i:{_KEYS}))[ \t*]*[:=][ \t*`\"]*(?P<on_line>{_NAME})[ \t*`\"]*$"
     rf"|</?(?P<tool>(?i:{_TOOL_TAGS}))>"
-    r"|(?P<mark>```[\w+-]*|~~~\w*|</?s>|<(?:start|end)_of_turn>|<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>"
+    r"|(?P<mark>```[\w+-]*|~~~\w*|</?s>|</s\Z|<(?:(?:start|end)_of_turn|tool_call\||end_function_call)>"
+    r"|<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>"
     r"|\[/?[A-Z][A-Z_]{2,}\]|functools(?=\[))",
     re.MULTILINE,
 )
@@ -256,8 +257,7 @@ def _read_python(walk: _Walk, match: re.Match[str]) -> None:
         if not walk.text.startswith("]", parser.position):
             raise UnreadableError("after a call comes {}", parser.rest())
         parser.position += 1
-    rules = tuple(parser.rules)
-    walk.add(Found(match["name"], value, ("python-call", *rules), match.start(), parser.position))
+    walk.add(Found(match["name"], value, ("python-call", *parser.rules), match.start(), parser.position))
 
 
 def _read_template(walk: _Walk, match: re.Match[str]) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.aliases import alias_faults, names_by_alias, with_own_names
-from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
+from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, several_calls, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, with_whole_numbers, without_decimals
 from skillruntime.contract.coercion.subschemas import declared_properties, secret_texts
 from skillruntime.contract.defaults import Defaults
@@ -386,6 +386,8 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
+        if "empty-object" in parsed.rules and self._fits({}):
+            raise several_calls(2)  # the empty one may be a call too
         check_tool(parsed.tool, self._tool)
         value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str))
         if self._aliases and isinstance(value, dict) and version in (None, self.version):

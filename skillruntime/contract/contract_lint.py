@@ -46,10 +46,8 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
     if not document.get("version"):
         yield advice("contract-no-version", "the contract has no version", 'add "version": "1.0.0"')
     for unread in document.get("derived", {}).get("unread", []):
-        hint = "write it by hand"
-        yield Diagnostic(
-            "contract-unread", Severity.WARNING, path, f"could not be read from the script: {unread}", hint=hint
-        )
+        message = f"could not be read from the script: {unread}"
+        yield Diagnostic("contract-unread", Severity.WARNING, path, message, hint="write it by hand")
     schema = document.get("input")
     if not isinstance(schema, Mapping):
         yield advice("contract-no-input", "the contract has no input schema", "declare the parameters under 'input'")

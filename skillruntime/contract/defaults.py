@@ -11,8 +11,6 @@ from skillruntime.contract.coercion.subschemas import ABSENT, EACH_ALONE, defaul
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
 
-__all__ = ["Defaults"]
-
 MAX_DEPTH = 8
 MAX_COMPARED = 50
 

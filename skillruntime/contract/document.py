@@ -16,7 +16,7 @@ from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 
 __all__ = [
-    *("CONTRACT_SCHEMA", "EDITOR_SCHEMA", "contract_form", "document_faults", "may_be_repeated", "version_faults"),
+    *("CONTRACT_SCHEMA", "EDITOR_SCHEMA", "contract_form", "document_faults", "may_be_repeated", "version_faults")
 ]
 
 # How the file is called that ``$schema`` may name, so that editors complete a contract's fields.

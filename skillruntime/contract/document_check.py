@@ -250,10 +250,8 @@ def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
         if not isinstance(part, dict):
             continue
         values = [("default", part["default"])] if "default" in part else []
-        examples = part.get("examples")
-        values += [
-            (f"examples/{index}", each) for index, each in enumerate(examples if isinstance(examples, list) else ())
-        ]
+        examples = part["examples"] if isinstance(part.get("examples"), list) else []
+        values += [(f"examples/{index}", each) for index, each in enumerate(examples)]
         for name, value in values:
             # `default: null` of a parameter that is not nullable means that there is none.
             wrong = [] if name == "default" and value is None else schema.violations(value, location)

@@ -12,8 +12,6 @@ from urllib.parse import quote, urljoin
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.wording import quoted, shortened
 
-__all__ = ["BASE", "DIALECTS", "Engine", "UnusableSchemaError"]
-
 # The URI of each dialect -> its name in jsonschema-rs. The contract document leaves out ``/schema`` behind a date.
 _DRAFTS = {
     "https://json-schema.org/draft/2020-12/schema": "Draft202012",

@@ -17,11 +17,9 @@ from skillruntime.contract.coercion.keys import wrapped
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, is_name_of
 from skillruntime.errors import SkillInputError
 
-__all__ = ["ENVELOPE_KEYS", "Call", "calls_in", "check_tool", "opened"]
-
 _ONE = frozenset({"function", "functionCall", "function_call", "toolCall", "tool_call", "toolUse", "tool_use"})
 _SEVERAL = frozenset({"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"})
-ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL
+ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL | {"jsonrpc"}
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
 _KINDS = frozenset({"function", "function_call", "tool_use", "tool_call", "toolUse", "toolCall", "object"})
 
@@ -69,7 +67,8 @@ def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
 
 def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None:
     # Exactly one of each: with two names or two inputs the form is another one.
-    names = [key for key in value if key in NAME_KEYS and isinstance(value[key], str)]
+    name_keys = NAME_KEYS | {"method"} if "jsonrpc" in value else NAME_KEYS  # ollama/ollama#5976
+    names = [key for key in value if key in name_keys and isinstance(value[key], str)]
     inputs = [key for key in value if key in ARGUMENT_KEYS]
     if len(inputs) != 1 or len(names) > 1 or not all(_IDENTIFIER.fullmatch(value[key]) for key in names):
         return None
@@ -104,6 +103,12 @@ def opened(
     if len(calls) > 1:
         raise several_calls(len(calls))
     call = calls[0]
+    # The tool as the prompt declares it: `{"name": "f", "parameters": {"type": "object", "properties": {...}}}`.
+    if "properties" not in declared and "properties" in call.arguments and call.arguments.get("type") == "object":
+        raise SkillInputError(
+            f"This is the definition of {call.name!r}, and no call of it",
+            suggested_action="Send the parameters with their values, as one JSON object",
+        )
     # A key of the form that is a parameter may be meant as that: only the tool's own name decides.
     parameters = declared.intersection(call.keys)
     if parameters and not tool and not fits(value):  # nor can that name be known: the arguments must have them too
@@ -148,6 +153,8 @@ def _is_mark(key: str, said: Any) -> bool:
             return isinstance(said, int)
         case "type":
             return isinstance(said, str) and said in _KINDS
+        case "jsonrpc":
+            return bool(said == "2.0")
         case "role":
             return said in ("assistant", "model")
         # OpenAI's message has both beside its calls; words in them would be lost, so they must be empty.

@@ -28,6 +28,7 @@ from skillruntime.contract.violations import Violation
 from skillruntime.contract.wording import (
     FORMAT_OF_PATTERN,
     MAX_LISTED,
+    as_json,
     in_words,
     listed,
     nearest,
@@ -36,8 +37,6 @@ from skillruntime.contract.wording import (
     type_names,
 )
 from skillruntime.errors import ErrorCode, SkillError
-
-__all__ = ["OVER_BUDGET", "explain"]
 
 # A keyword of our own: the value would take more repairs than a call is worth.
 OVER_BUDGET = "budget"
@@ -149,9 +148,10 @@ class _Explainer:
                 code = ErrorCode.PARAM_OUT_OF_RANGE if keyword in _RANGE else ErrorCode.INVALID_INPUT
                 received = self.quoted(path, violation.value)
                 is_secret = received == _SECRET
-                action = _advice(violation, is_secret)
+                wanted = in_words(violation.schema)
+                action = _advice(violation, is_secret, wanted)
                 message = f"{_name(path)}{received} {_fault(violation)}"
-                yield path, _error(code, message, path, in_words(violation.schema) or None, received, action)
+                yield path, _error(code, message, path, wanted or None, received, action)
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
@@ -220,7 +220,7 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
 
 def _size(value: Any) -> int:
     """Return the bytes of *value* as JSON: about four for a token."""
-    return len(json.dumps(value, ensure_ascii=False, default=str).encode()) if value is not None else 0
+    return len(as_json(value).encode()) if value is not None else 0
 
 
 _FAULTS = {
@@ -267,7 +267,7 @@ def _fault_of_union(violation: Violation) -> str:
     return "is none of: " + shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
 
 
-def _advice(violation: Violation, is_secret: bool) -> str | None:
+def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
     keyword, schema = violation.keyword, violation.schema
     match keyword:
         case "not":
@@ -290,7 +290,6 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
         return f"Send a value like {quoted(examples[0])}"
     if keyword == "pattern":
         return "Send a string that matches it"
-    wanted = in_words(schema)
     return f"Send {wanted}" if wanted else None
 
 

@@ -40,10 +40,9 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.response import SkillResponse, holds_iterator
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
 
-__all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_skill_errors"]
-
+_EMPTY = inspect.Parameter.empty
 # What JSON arguments already are: converting them would only cost time.
-_PLAIN = (str, bool, Any, object, dict, list, inspect.Parameter.empty)
+_PLAIN = (str, bool, Any, object, dict, list, _EMPTY)
 
 
 def document_of_function(function: Callable[..., Any], *, name: str = "", version: str | None = None) -> dict[str, Any]:
@@ -130,13 +129,8 @@ class TypedFunction:
         only = next(iter(parameters), None) if len(parameters) == 1 else None
         # A root model has no fields: its value may be an array, and arguments are an object.
         is_root = only is not None and getattr(hints[only], "__pydantic_root_model__", False)
-        is_whole = (
-            only is not None
-            and not is_root
-            and is_model(hints[only])
-            and parameters[only].default is inspect.Parameter.empty
-        )
-        result = hints.get("return", inspect.Parameter.empty)
+        is_whole = only and not is_root and is_model(hints[only]) and parameters[only].default is _EMPTY
+        result = hints.get("return", _EMPTY)
         # An annotation `-> SkillResponse` says nothing about the data inside.
         has_output = result not in _PLAIN and getattr(result, "__origin__", result) is not SkillResponse
         output = adapter_of(result, f"the result of {named}") if has_output else None
@@ -150,7 +144,7 @@ class TypedFunction:
             document["version"] = version
         document["input"] = self._input(described)
         _, hints = _read_signature(self.function)
-        result = hints.get("return", inspect.Parameter.empty)
+        result = hints.get("return", _EMPTY)
         if self.output is not None or result in (str, int, bool, dict, list):
             adapter = self.output or TypeAdapter(result)
             schema = schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
@@ -229,7 +223,7 @@ class TypedFunction:
         for name, adapter in self.adapters.items():
             annotation, parameter = self.annotations[name], self.signature.parameters[name]
             label = f"parameter {name!r} of {_named(self.function)}"
-            schema = {} if annotation in (inspect.Parameter.empty, object) else raw_schema(annotation, label)
+            schema = {} if annotation in (_EMPTY, object) else raw_schema(annotation, label)
             definitions |= schema.pop("$defs", {})
             schema.pop("default", None)
             text = _annotated_text(annotation) or described.get(name)
@@ -262,8 +256,7 @@ def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, di
     except NameError as error:
         what = f"An annotation of {_named(function)} cannot be resolved: {error}"
         raise unusable(what, "Define or import the class at the top of the module") from None
-    empty = inspect.Parameter.empty
-    return signature, {**dict.fromkeys(signature.parameters, empty), "return": empty, **hints}
+    return signature, {**dict.fromkeys(signature.parameters, _EMPTY), "return": _EMPTY, **hints}
 
 
 def _require_callable_by_name(function: Callable[..., Any], signature: inspect.Signature) -> None:
@@ -289,7 +282,7 @@ def _names_in_frames() -> dict[str, Any]:
 def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     """Whether *parameter* takes the call's context: by its type, or by its name where it has no annotation."""
     annotation = hints[parameter.name]
-    if annotation is inspect.Parameter.empty:
+    if annotation is _EMPTY:
         return parameter.name == "context"
     # By name, because the class itself is defined in a higher layer.
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)  # `CallContext | None`
@@ -335,7 +328,7 @@ def _has_factory(annotation: Any) -> bool:
 
 def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) -> Any:
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
-    if parameter.default is not inspect.Parameter.empty and not isinstance(parameter.default, FieldInfo):
+    if parameter.default is not _EMPTY and not isinstance(parameter.default, FieldInfo):
         return parameter.default
     # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too
     found = adapter.get_default_value() if adapter else None

@@ -17,10 +17,6 @@ from typing import Any, NoReturn
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 
-__all__ = [
-    *("LITERAL_DECODER", "TOO_DEEP", "LenientParser", "UnreadableError", "decode", "has_unclear_escape"),
-]
-
 TOO_DEEP = "it is nested too deep"
 
 
@@ -125,6 +121,8 @@ _SPACE = re.compile(r"\s+")
 _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 # A string whose quotes alone were escaped: `{"query": \"foo\"}`.
 _ESCAPED_STRING = re.compile(r'\\"(?P<inside>[^"\\\x00-\x1f]*)\\"')
+# A string between the tokens of Gemma's templates, which has no escapes.
+_TOKEN_STRING = re.compile(r'(?P<mark><\|"\|>|<escape>)(?P<inside>.*?)(?P=mark)', re.DOTALL)
 # JSON5 and JSONC have the first and the last form, Python and YAML the second.
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
@@ -233,6 +231,10 @@ class LenientParser:
             case "\\" if match := _ESCAPED_STRING.match(self.text, self.position):
                 self.position = match.end()
                 self.note("escaped-quote")
+                return match["inside"]
+            case "<" if match := _TOKEN_STRING.match(self.text, self.position):
+                self.position = match.end()
+                self.note("call-template")
                 return match["inside"]
             case _:
                 return self.scalar()

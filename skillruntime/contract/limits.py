@@ -19,8 +19,6 @@ from skillruntime.contract.plain_json import ANY_LEVELS, find_fault
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.references import Location, References, children
 
-__all__ = ["Bounds", "SchemaTooCostlyError", "measure"]
-
 MAX_CHARACTERS = 1_000_000
 MAX_NODES = 50_000
 MAX_DEPTH = 100

@@ -17,8 +17,6 @@ from skillruntime.contract.schema import Schema
 from skillruntime.contract.templates import without_breaks
 from skillruntime.errors import SkillInputError
 
-__all__ = ["may_have_swallowed", "typed_parameters", "with_swallowed"]
-
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 

@@ -14,11 +14,6 @@ from typing import Any
 
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = [
-    *("ANY_LEVELS", "MAX_BITS", "MAX_REPAIRED_LEVELS", "find_fault", "is_plain_json", "is_unicode"),
-    *("rebuilt", "type_name"),
-]
-
 # Real calls are at most a dozen levels deep; what is nested deeper and malformed is not worth a guess.
 MAX_REPAIRED_LEVELS = 100
 # More levels than Python's json reads: 3.11 stops at the limit of its own stack, later versions at about 10,000.

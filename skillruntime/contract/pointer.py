@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-__all__ = ["Path", "format_pointer", "parse_pointer", "value_at"]
-
 Path: TypeAlias = tuple[str | int, ...]
 
 

@@ -14,8 +14,6 @@ from typing import Any
 from skillruntime.contract.json_text import UnreadableError
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, folded, is_name_of
 
-__all__ = ["ALONE", "fault_after", "fault_before", "fault_of_values"]
-
 ALONE = "If this is the call, send its JSON object alone, without any other text"
 # A sentence that begins so takes back the object beside it.
 _REFUSING = re.compile(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from skillruntime.contract.migration.migration import Migration
     from skillruntime.contract.versions import Version
 
-__all__ = ["Reading", "Shapes", "read_as_version"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
@@ -277,16 +275,15 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
 
 # Rules of repair by which a value stays what it is, in another form.
 _FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
+# Keywords that say what a string holds.
+_DESCRIBING = frozenset({"format", "pattern", "contentMediaType", "enum", "const"})
 # Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
     """Whether an old shape says what the string at *path* holds, so that it is meant as a string."""
-    return any(
-        not {"format", "pattern", "contentMediaType", "enum", "const"}.isdisjoint(schema)
-        for schema in subschemas(references, path)
-    )
+    return any(not _DESCRIBING.isdisjoint(schema) for schema in subschemas(references, path))
 
 
 def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:

@@ -12,8 +12,6 @@ from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Location", "References", "children", "properties_of", "referenced", "resolve"]
-
 Location: TypeAlias = Path
 Found = TypeVar("Found")
 
@@ -21,12 +19,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
 # Up to draft 7 `dependencies` had both meanings; 2019-09 divided it.
-_MAPS = (
-    ("dependentSchemas", "same"),
-    ("dependencies", "same"),
-    ("properties", "name"),
-    ("patternProperties", "pattern"),
-)
+_MAPS = {"dependentSchemas": "same", "dependencies": "same", "properties": "name", "patternProperties": "pattern"}
 _DEFINITIONS = ("$defs", "definitions")
 _REST = ("additionalProperties", "unevaluatedProperties")
 _OF_ARRAYS = frozenset({"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"})
@@ -68,7 +61,7 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     for keyword in _IN_PLACE:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "same")
-    for keyword, kind in _MAPS:
+    for keyword, kind in _MAPS.items():
         yield from _named(schema, location, keyword, kind)
     for keyword in _REST:
         if keyword in schema:

@@ -48,11 +48,7 @@ class Schema:
     is_valid: Callable[[Any], bool]
 
     def __init__(
-        self,
-        document: Mapping[str, Any] | bool,
-        *,
-        where: str = "schema",
-        assert_formats: bool = True,
+        self, document: Mapping[str, Any] | bool, *, where: str = "schema", assert_formats: bool = True
     ) -> None:
         self.document, self.where = document, where
         self._compile(assert_formats)
@@ -92,12 +88,7 @@ class Schema:
         return f"Schema({json.dumps(self.document)[:60]})"
 
     def violations(
-        self,
-        value: Any,
-        location: Path = (),
-        *,
-        most: int | None = None,
-        fits: Fits | None = None,
+        self, value: Any, location: Path = (), *, most: int | None = None, fits: Fits | None = None
     ) -> list[Violation]:
         """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
 

@@ -10,8 +10,6 @@ import re
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["MASK", "is_secret_name", "masked", "names_a_secret"]
-
 MASK = "(secret)"
 
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

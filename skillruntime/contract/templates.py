@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from skillruntime.contract.json_text import LenientParser, UnreadableError
 
-__all__ = ["TEMPLATES", "Template", "python_call", "read_parameters", "without_breaks"]
-
 _TOOL = r"(?P<name>[^\W\d][\w.:/-]{0,120})"
 _KEY = r"""["']?(?P<key>[^<>"'=\n]{1,120})["']?"""
 _DSML = "\uff5cDSML\uff5c"
@@ -41,11 +39,13 @@ def _in_elements(opening: str, parameter: str, namespace: str, tag: str, *, brea
     return Template(re.compile(rf"<{namespace}{opening}>"), pattern, *ends, breaks)
 
 
+_FUNCTION = rf"(?:function|parameter(?=[^<>]+>\s*<parameter=))={_TOOL}\s*"
 _INVOKE = rf"""invoke\s+name\s*=\s*["']?{_TOOL}["']?\s*"""
 _PARAMETER = rf"parameter\s+name\s*=\s*{_KEY}"
 TEMPLATES: tuple[Template, ...] = (
-    # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the same marks.
-    _in_elements(rf"function={_TOOL}\s*", rf"parameter={_KEY}\s*", "", "function", breaks=True),
+    # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the same marks. The first mark may be
+    # that of a parameter too (signalnine/q27#24).
+    _in_elements(_FUNCTION, rf"parameter={_KEY}\s*", "", "function", breaks=True),
     # MiniMax M2, and Claude's older form.
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "", "invoke"),
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "antml:", "invoke"),
@@ -67,6 +67,8 @@ TEMPLATES: tuple[Template, ...] = (
     Template(re.compile(rf"<\uff5ctool\u2581call\u2581begin\uff5c>{_TOOL}<\uff5ctool\u2581sep\uff5c>")),
     # Mistral from its 11th tokenizer on; what earlier ones write is an array behind a mark.
     Template(re.compile(rf"\[TOOL_CALLS\]\s*{_TOOL}(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\s*\{{))")),
+    # Gemma 4 and FunctionGemma: `<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>`.
+    Template(re.compile(rf"<(?:\|tool_call|start_function_call)>\s*call:{_TOOL}(?=\{{)")),
     # Harmony whose tokens a server left out; whole, it is read by its messages.
     Template(re.compile(r"to=(?P<name>functions\.[\w.:/-]{1,120})\s+(?:json\s*)?")),
 )

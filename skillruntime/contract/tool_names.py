@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ARGUMENT_KEYS", "NAME_KEYS", "folded", "is_name_of"]
-
 # The key of the tool's name: OpenAI, Anthropic and Gemini write `name`, ReAct `action`, parallel calls
 # `recipient_name`.
 NAME_KEYS = frozenset(

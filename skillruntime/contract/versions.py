@@ -14,10 +14,7 @@ from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Any, TypeAlias
 
-__all__ = [
-    *("Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version", "same_line"),
-    "satisfies",
-]
+__all__ = ["Version", "VersionRange", "check_skill_compatibility", "read_version", "same_line", "satisfies"]
 
 _MAX_LENGTH = 256
 _NUMBER = r"0|[1-9][0-9]*"
@@ -293,20 +290,14 @@ def _is_within(version: str, requirement: str) -> bool:
 
     try:
         current = Version.parse(version)
-        labelled = bool(current.prerelease or current.build)
-    except ValueError:
-        current, labelled = None, False
-    if current is not None and labelled:
-        try:
+        if current.prerelease or current.build:
             return current in VersionRange.parse(requirement)
-        except ValueError:  # a form that only PEP 440 has
-            pass
+    except ValueError:  # a form that only PEP 440 has
+        pass
     try:
         return PythonVersion(version) in SpecifierSet(requirement)
     except InvalidSpecifier:
-        if current is None:
-            raise
-        return current in VersionRange.parse(requirement)
+        return satisfies(version, requirement)
 
 
 _WILD = ("x", "X", "*")

@@ -21,8 +21,6 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import Location, References, properties_of
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["Fits", "Lister", "Violation"]
-
 Fits: TypeAlias = Callable[[Any, Location], bool]
 # A part of the value that does not fit, the subschema that refuses it, and the path of the part.
 Part: TypeAlias = tuple[Any, Location, Path]

@@ -10,11 +10,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-__all__ = [
-    *("FORMAT_OF_PATTERN", "MAX_LISTED", "MAX_QUOTED", "WIDER", "in_words", "listed"),
-    *("nearest", "quoted", "shortened", "type_names"),
-]
-
 MAX_QUOTED = 40
 MAX_COMPARED = 80
 MAX_ITEMS = 5
@@ -140,7 +135,11 @@ def quoted(value: Any) -> str:
             # `1e5` as a number, and not as `1E+5`, which Python alone writes.
             return f"{value:f}" if -20 < value.adjusted() < 20 else str(value).lower().replace("e+", "e")
         case _:
-            return shortened(json.dumps(value, ensure_ascii=False, default=str))
+            return shortened(as_json(value))
+
+
+# `json.dumps` with options makes an encoder for each value.
+as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def _is_short(items: list[Any]) -> bool:

@@ -8,6 +8,7 @@ is the document of a `CommandLine`.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -15,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
 
-__all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
+__all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv", "tool_name"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count"]
 Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs"]
@@ -355,3 +356,13 @@ def _fault(name: str, why: str, value: Any) -> SkillError:
     if value is not None:
         details["received"] = str(value)[:80]
     return SkillError(ErrorCode.INVALID_INPUT, f"{name or 'the arguments'}: {why}", True, details)
+
+
+def tool_name(script: str) -> str:
+    """Return the name of the tool that the script at this path is.
+
+    >>> tool_name("scripts/fill_form.py")
+    'fill-form'
+    """
+    stem = posixpath.splitext(posixpath.basename(script))[0]
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "script"

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillruntime.derive.command import Command
+from skillruntime.derive.command_line import tool_name
 from skillruntime.derive.contract_document import to_input_schema
 from skillruntime.derive.derivation import Derivation
 from skillruntime.derive.readers.usage import read_usage
 
-__all__ = ["draft_contracts", "tool_name"]
+__all__ = ["draft_contracts"]
 
 FIRST_VERSION = "0.1.0"
-
-
-def tool_name(script: str) -> str:
-    """Return the name of the tool that the script at this path is.
-
-    >>> tool_name("scripts/fill_form.py")
-    'fill-form'
-    """
-    stem = posixpath.splitext(posixpath.basename(script))[0]
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "script"
 
 
 def draft_contracts(

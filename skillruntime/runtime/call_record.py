@@ -132,9 +132,8 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
     if is_logging():
         what = f"{record.name} {record.path}" if record.path else record.name
         codes = ", ".join(record.error_codes)
-        _log().debug(
-            "%s %s: %s%s in %.1f ms", record.operation, what, record.status, codes and f" ({codes})", _ms(record)
-        )
+        codes, took = codes and f" ({codes})", record.duration_ns / 1e6
+        _log().debug("%s %s: %s%s in %.1f ms", record.operation, what, record.status, codes, took)
     for observer in observers:
         try:
             observer(record)
@@ -144,7 +143,7 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
 
 def is_logging() -> bool:
     """Whether the log has a line for each call (level ``DEBUG``)."""
-    return _log().isEnabledFor(_DEBUG)
+    return _log().isEnabledFor(10)  # `logging.DEBUG`
 
 
 @cache
@@ -152,9 +151,6 @@ def _log() -> Logger:
     import logging  # at the first call, not when the library is imported: 4 ms
 
     return logging.getLogger("skillruntime.runtime")
-
-
-_DEBUG = 10  # `logging.DEBUG`
 
 
 def record_of(
@@ -177,7 +173,3 @@ def start() -> tuple[int, int]:
     """Return the present moment for `record_of`, on two clocks: wall time and monotonic time, in nanoseconds."""
     # Wall time can jump (NTP), so durations are measured by the monotonic clock.
     return time.time_ns(), time.perf_counter_ns()
-
-
-def _ms(record: CallRecord) -> float:
-    return record.duration_ns / 1e6

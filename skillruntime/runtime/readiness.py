@@ -78,9 +78,8 @@ def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise ResourceNotFoundError("is reached through a symbolic link") from None
         outside = error.errno == errno.EINVAL and ".." in path.split("/")
-        raise ResourceNotFoundError(
-            "lies outside the skill" if outside else f"cannot be read: {error.strerror}"
-        ) from None
+        reason = "lies outside the skill" if outside else f"cannot be read: {error.strerror}"
+        raise ResourceNotFoundError(reason) from None
     except ValueError:
         raise ResourceNotFoundError("is not a valid path") from None
 

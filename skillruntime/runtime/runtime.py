@@ -57,24 +57,31 @@ DEFAULT_TIMEOUT = 60.0
 class SkillRuntime:
     """Calls the skills of a catalog, and the functions that a host registers.
 
-    *policy* sets how far malformed arguments are repaired (``"strict"``, ``"safe"``, ``"lenient"``); by default each
-    contract's own policy, which is ``"safe"`` unless it states another.
-    *approve* is called before an untrusted skill's script runs; without it such a script is refused. *grants* are what
-    the host lets the scripts of each skill use beyond their workspace, by the name of the skill or the callable; an
-    untrusted script that needs more is refused. *environment* names variables that every script may see. *runners* are
-    factories of runners for other kinds of skills (remote ones, say). *workspace* is the directory in which scripts
-    find and leave files, also that of every session; without one, each session has a temporary directory. An untrusted
-    script works in a directory of its own, and its new files arrive in ``skill-files/NAME`` of the workspace; with
-    *shared_workspace* it works in the workspace, and trusted scripts are confined there from then on. *script_limits*
-    is what one confined script may use.
-    *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
-    ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
-    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
-    *definition_tokens* is the most that the definitions of one untrusted skill's tools take in a request to a model;
-    the others are called by name. *image_bytes* is the most that the images of one answer have together; what is
-    larger stays a path in the text, and with 0 every image does.
-    *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
-    typed functions to add as skills.
+    Args:
+        catalog: The skills, as `discover` finds them.
+        policy: How far malformed arguments are repaired: ``"strict"``, ``"safe"`` or ``"lenient"``. By default each
+            contract's own policy, which is ``"safe"`` unless it states another.
+        approve: Is called before an untrusted skill's script runs; without it such a script is refused.
+        grants: What the host lets the scripts of each skill use beyond their workspace, by the name of the skill or
+            the callable. An untrusted script that needs more is refused.
+        runners: Factories of runners for other kinds of skills (remote ones, say).
+        workspace: The directory in which scripts find and leave files, in every session; without one, each session has
+            a temporary directory. An untrusted script works in a directory of its own, and its new files arrive in
+            ``skill-files/NAME`` of the workspace.
+        timeout: Seconds, for calls where neither the caller nor the contract sets any; None disables it.
+        environment: Names of variables that every script may see.
+        sandbox: Where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
+            ``"landlock"``, or a `Sandbox`. *approve* never replaces it.
+        sandbox_trusted: Whether trusted scripts run there too.
+        shared_workspace: Whether untrusted scripts work in the workspace itself; trusted scripts are confined there
+            from then on.
+        script_limits: What one confined script may use.
+        on_call: Receives a `CallRecord` of every call, skill loaded and resource read, after it ended.
+        functions: Typed functions to add as skills.
+        definition_tokens: The most that the definitions of one untrusted skill's tools take in a request to a model;
+            the others are called by name.
+        image_bytes: The most that the images of one answer have together. What is larger stays a path in the text, and
+            with 0 every image does.
     """
 
     def __init__(

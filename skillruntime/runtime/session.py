@@ -164,15 +164,11 @@ class SkillSession:
             skill = self._runtime.open_skill(name)
             digest = fingerprint(skill)
             with self._lock:  # LangGraph runs the tool calls of one message in parallel threads
-                is_known = self._shown.get(skill.name) == digest
-                text = _ALREADY_ACTIVE.format(skill.name)
-                if not is_known:
+                if self._shown.get(skill.name) == digest:
+                    text = f"{skill.name!r} is already active; its instructions are above."
+                else:
                     text = render_activation(skill, to_tool_name, to_schema)
-                # Admitted first: if the limits refuse the text, the skill does not become active.
-                text = self._admitted(Tier.BODY, skill.name, text)
-                self._active[skill.name] = skill
-                self._shown[skill.name] = digest
-        return text
+                return self._shown_as(skill, digest, text)
 
     def invoke(
         self,
@@ -198,10 +194,7 @@ class SkillSession:
                 raise AccessDeniedError(f"The skill {skill.name!r} is not for people to start")
             text = render_activation(with_arguments(skill, arguments), to_tool_name, to_schema)
             with self._lock:
-                text = self._admitted(Tier.BODY, skill.name, text)
-                self._active[skill.name] = skill
-                self._shown[skill.name] = fingerprint(skill)
-        return text
+                return self._shown_as(skill, fingerprint(skill), text)
 
     def render_again(
         self, name: str, *, to_tool_name: Callable[[str], str] = str, to_schema: ToSchema | None = None
@@ -334,9 +327,8 @@ class SkillSession:
 
     def count_refusal(self, name: str, arguments: Any, version: str | None) -> int:
         """Count that this same call was refused, and return how many times it has been."""
-        key = identity_of(name, arguments, version)
         with self._lock:
-            return self._refusals.count(key)
+            return self._refusals.count(identity_of(name, arguments, version))
 
     def close(self) -> None:
         """Remove the session's temporary workspace; a workspace that the host gave stays."""
@@ -385,7 +377,9 @@ class SkillSession:
     def _recorded(self, name: str, sent: str, response: SkillResponse, text: str) -> SkillResponse:
         with self._lock:
             if response.ok and not self._fits(text):
-                text = _as_lines(to_plain(response.data), self._ledger.page_tokens(Tier.RESULT))
+                data = to_plain(response.data)
+                page = self._ledger.page_tokens(Tier.RESULT) or 8_000
+                text = data if isinstance(data, str) else json_lines(data, page)
             admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
             metadata = dict(response.metadata or {})
             if admitted.warnings:
@@ -422,6 +416,13 @@ class SkillSession:
         most = min((one for one in (left, page) if one is not None), default=None)
         # Ten megabytes take three seconds to count.
         return most is None or (len(text) <= 8 * max(most, 64) and self._ledger.count(text) <= most)
+
+    def _shown_as(self, skill: ActiveSkill, digest: str, text: str) -> str:
+        # Admitted first: if the limits refuse the text, the skill does not become active.
+        text = self._admitted(Tier.BODY, skill.name, text)
+        self._active[skill.name] = skill
+        self._shown[skill.name] = digest
+        return text
 
     def _admitted(self, tier: Tier, name: str, text: str) -> str:
         admitted = self._admit(tier, name, text)
@@ -461,21 +462,11 @@ async def _in_thread(work: Callable[[], _Result]) -> _Result:
     return result  # noqa: RET504 - mypy takes it that a scope may swallow what is raised in it
 
 
-_ALREADY_ACTIVE = "{!r} is already active; its instructions are above."
-
-
-def _as_lines(data: Any, page: int | None) -> str:
-    return data if isinstance(data, str) else json_lines(data, page or 8_000)
-
-
 def _text_of(admitted: Admitted) -> str:
-    if admitted.refusal is not None:
-        raise _refused(admitted.refusal)
-    return admitted.text
-
-
-def _refused(refusal: SkillError) -> TokenLimitError:
-    return TokenLimitError(
+    refusal = admitted.refusal
+    if refusal is None:
+        return admitted.text
+    raise TokenLimitError(
         refusal.message,
         details=refusal.details,
         suggested_action=refusal.suggested_action,

@@ -2,6 +2,7 @@ from skillruntime.tokens.budget import TokenLedger as TokenLedger
 from skillruntime.tokens.budget import TokenLimits as TokenLimits
 from skillruntime.tokens.counter import Count as Count
 from skillruntime.tokens.counter import count as count
+from skillruntime.tokens.counter import count_each as count_each
 from skillruntime.tokens.encodings import load as load
 from skillruntime.tokens.report import TokenReport as TokenReport
 from skillruntime.tokens.report import measure as measure

@@ -5,19 +5,21 @@ Law: a count is tiktoken's own. A text that is not certain to be counted alike h
 
 from __future__ import annotations
 
-import binascii
+import hashlib
+import sys
+import zlib
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from unicodedata import category
 
 import regex  # a dependency of tiktoken, which writes its patterns in this dialect
 
-__all__ = ["CompactRanks", "pack_ranks"]
+__all__ = ["LONGEST_TOKEN", "CompactRanks", "read_packed"]
 
-_LONGEST_TOKEN = 127
+LONGEST_TOKEN = 127
 """Bytes of the longest token that is kept; the few longer ones are runs of one sign."""
 
 _LONGEST_PIECE = 96
@@ -38,7 +40,7 @@ class CompactRanks:
 
     def __init__(self, pattern: str, packed: bytes) -> None:
         self._split = regex.compile(pattern).findall
-        header = 4 * (_LONGEST_TOKEN + 1)
+        header = 4 * (LONGEST_TOKEN + 1)
         numbers_of = array("I", packed[:header])
         at = header + 4 * sum(numbers_of)
         self._ranks = array("I", packed[header:at])
@@ -71,7 +73,7 @@ class CompactRanks:
         return dict(zip(map(token_at, positions), self._ranks[first : first + len(positions)], strict=True))
 
     def _find(self, token: bytes) -> int:
-        if len(token) > _LONGEST_TOKEN:
+        if len(token) > LONGEST_TOKEN:
             return _NONE
         if (short := self._short.get(len(token))) is not None:
             return short.get(token, _NONE)
@@ -97,21 +99,18 @@ class CompactRanks:
         return len(starts) - 1
 
 
-def pack_ranks(content: bytes) -> bytes:
-    """Return the tokens of a rank file, a line of base64 and rank each, as `CompactRanks` takes them.
+def read_packed(name: str, sha256: str) -> bytes | None:
+    """Return the tokens of the encoding *name*, as the package has them; ``None`` if they cannot be used here.
 
-    The ranks are those of the lines: 0, 1, 2 and so on, as in the files of both encodings.
+    Their digest must be *sha256*. They are plain numbers and bytes, which ``python -m tests.tokens.rank_tables`` makes
+    of the rank files.
     """
-    tokens = list(map(binascii.a2b_base64, content.split()[::2]))
-    # This runs once on each machine, for 200,000 tokens, before a first answer. As Latin-1 strings with their length in
-    # front they are sorted once instead of twice, and faster: CPython has a comparison of its own for such strings
-    # (listobject.c, unsafe_latin_compare), and none for bytes.
-    keys = [chr(len(token)) + token.decode("latin-1") if len(token) <= _LONGEST_TOKEN else "" for token in tokens]
-    ranks = sorted(range(len(tokens)), key=keys.__getitem__)
-    del ranks[: keys.count("")]
-    number_of = Counter(map(len, tokens))
-    numbers = array("I", [number_of[length] for length in range(_LONGEST_TOKEN + 1)])
-    return numbers.tobytes() + array("I", ranks).tobytes() + b"".join(map(tokens.__getitem__, ranks))
+    try:
+        packed = zlib.decompress((Path(__file__).parent / f"{name}.ranks").read_bytes())
+    except (OSError, zlib.error):
+        return None
+    is_usable = sys.byteorder == "little" and hashlib.sha256(packed).hexdigest() == sha256
+    return packed if is_usable else None
 
 
 def _token_in(block: bytes, length: int) -> Callable[[int], bytes]:

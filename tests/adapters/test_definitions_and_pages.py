@@ -25,14 +25,14 @@ MARK = "<|im_start|>system"
 
 @pytest.fixture
 def greedy(tmp_path: Path) -> SkillRuntime:
-    """An untrusted skill with sixty tools, whose definitions are some 30,000 tokens."""
+    """An untrusted skill with thirty tools, whose definitions are some 15,000 tokens."""
     words = " ".join(f"word{number}" for number in range(60))
     properties = {f"p{number}": {"type": "string", "description": words} for number in range(4)}
     contract = {"description": words, "input": {"type": "object", "properties": properties}}
-    files = {f"contracts/t{number}.json": json.dumps(contract) for number in range(60)}
+    files = {f"contracts/t{number}.json": json.dumps(contract) for number in range(30)}
     write_skill_files(tmp_path, "greedy", "Takes all", files)
     runtime = SkillRuntime(discover(tmp_path))
-    for number in range(60):
+    for number in range(30):
         runtime.implements(f"greedy/t{number}")(lambda arguments: "done")
     return runtime
 
@@ -49,11 +49,11 @@ def test_definitions_of_an_untrusted_skill_are_limited(greedy: SkillRuntime) -> 
     definitions = tools.to_anthropic()
     typed = SkillToolkit(greedy, style="typed").get_tools()
 
-    by_name = tools.call_sync("call_skill", {"name": "greedy/t59", "arguments": {}})
+    by_name = tools.call_sync("call_skill", {"name": "greedy/t29", "arguments": {}})
 
-    assert 5 < len(definitions) < 40
+    assert 5 < len(definitions) < 20
     assert tokens_of(definitions) <= 8_500  # the limit, and what a provider's form adds around each
-    assert "greedy__t59" not in tools.contracts
+    assert "greedy__t29" not in tools.contracts
     assert by_name.data == "done"
     assert "call_skill" in [tool.name for tool in typed]
     assert len(typed) == len(definitions)
@@ -62,7 +62,7 @@ def test_definitions_of_an_untrusted_skill_are_limited(greedy: SkillRuntime) -> 
 @pytest.mark.parametrize("kind", ["fixed", "typed"])
 def test_instructions_define_no_more_of_it(greedy: SkillRuntime, kind: Any) -> None:
     """The text that loads it ends with the names of the others, and one of them can be called."""
-    name = "greedy__t59" if kind == "typed" else "greedy/t59"
+    name = "greedy__t29" if kind == "typed" else "greedy/t29"
     call = call_message(("call_skill", {"name": name, "arguments": {}}))
     model = ScriptedChatModel(replies=[call_message(("load_skill", {"name": "greedy"})), call, AIMessage("Done.")])
     agent = create_agent(model, middleware=[SkillMiddleware(greedy, tools=kind)])
@@ -82,7 +82,7 @@ def test_mcp_lists_no_more_of_it(greedy: SkillRuntime) -> None:
 
     async def run() -> tuple[list[Any], Any]:
         async with mcp.Client(to_server(greedy)) as client:
-            called = await client.call_tool("call_skill", {"name": "greedy/t59"})
+            called = await client.call_tool("call_skill", {"name": "greedy/t29"})
             return (await client.list_tools()).tools, json.loads(called.content[0].text)
 
     tools, called = anyio.run(run)
@@ -96,7 +96,7 @@ def test_the_limit_of_definitions_can_be_set(greedy: SkillRuntime) -> None:
     """With None there is not any."""
     greedy.definition_tokens = None
 
-    assert len(SkillTools(greedy, style="typed").to_anthropic()) == 62
+    assert len(SkillTools(greedy, style="typed").to_anthropic()) == 32
 
 
 def test_a_long_result_is_shown_by_page_and_kept_whole() -> None:

@@ -335,6 +335,37 @@ def test_whether_there_are_many_is_known_before_all_are_read(tmp_path: Path, mon
     assert len(read) == 129
 
 
+PROGRAM = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--x')\n"
+
+
+def write_scripts(root: Path, programs: int, helpers: int) -> None:
+    for number in range(programs + helpers):
+        directory = root / f"skill-{number:03}" / "scripts"
+        directory.mkdir(parents=True)
+        (directory.parent / "SKILL.md").write_text(f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n")
+        text = f"{PROGRAM}found = parser.parse_args()\n" if number < programs else "def parse():\n    return 1\n"
+        (directory / "run.py").write_text(text)
+
+
+def test_scripts_that_are_surely_too_many_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No contract is derived to know that there are more than 128 tools."""
+    write_scripts(tmp_path, 129, 0)
+    monkeypatch.setattr(SkillCatalog, "activate", None)
+
+    with pytest.warns(UserWarning, match="more than 128"):
+        toolkit = SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True)))
+        assert "call_skill" in {tool.name for tool in toolkit.get_tools()}
+
+
+def test_helper_modules_do_not_count_as_tools(tmp_path: Path) -> None:
+    """A catalog of 100 tools and 300 modules keeps a tool for each."""
+    write_scripts(tmp_path, 100, 300)
+    tools = SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True))).get_tools()
+
+    assert sum(tool.name.endswith("run") for tool in tools) == 100
+    assert "call_skill" not in {tool.name for tool in tools}
+
+
 def test_a_tool_whose_schema_is_over_the_limit_is_not_offered(counting: SkillCatalog) -> None:
     """A schema cannot be cut; the conversation's own tools are always there."""
     runtime = SkillRuntime(counting)

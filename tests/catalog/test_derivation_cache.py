@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog import derivation_cache
+from skillruntime import derive as derive_package
 from skillruntime.catalog.derivation_cache import derive_known
 from skillruntime.contract import limits
-from skillruntime.derive import Derivation, derive
+from skillruntime.derive import derive
 
 PARSER = """
 import argparse
@@ -19,7 +19,7 @@ p.parse_args()
 """
 
 
-def derived(source: bytes, *, path: str) -> Derivation | None:
+def derived(source: bytes, *, path: str) -> Any:
     return derive_known(source, path=path)[0]
 
 
@@ -30,7 +30,7 @@ def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
     def refuse(*arguments: Any, **options: Any) -> Any:
         raise AssertionError("the script was read again")
 
-    return lambda: monkeypatch.setattr(derivation_cache, "derive", refuse)
+    return lambda: monkeypatch.setattr(derive_package, "derive", refuse)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,12 @@ def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_a_script_is_read_once_by_all_processes(source: bytes, not_derived: Any) -> None:
     """What comes from the file is equal to what was read, whatever the script is."""
+    read = derive(source, path="scripts/go.py")
     first = derived(source, path="scripts/go.py")
     not_derived()
 
     assert derived(source, path="scripts/go.py") == first
-    assert first == derive(source, path="scripts/go.py")
+    assert first == (read and read.document)
 
 
 def test_another_script_and_another_path_are_read(not_derived: Any) -> None:

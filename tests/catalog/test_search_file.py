@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,7 @@ import pytest
 from skillruntime.catalog import search as search_module
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.search import SearchIndex
 from tests.catalog.conftest import WriteSkill
 
 ANIMALS = ("zebra", "giraffe", "walrus", "otter", "lynx", "badger", *(f"beast{n}" for n in range(60)))
@@ -41,8 +47,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-def names(catalog: SkillCatalog, query: str) -> list[str]:
-    return [hit.name for hit in catalog.search(query)]
+def names(catalog: SkillCatalog, query: str, *, wait: bool = False) -> list[str]:
+    return [hit.name for hit in catalog.search(query, wait=wait)]
 
 
 def index_of(cache: Path) -> Path:
@@ -228,3 +234,180 @@ def test_without_an_index_file_nothing_is_written(skills: Path, own_cache: Path)
 
 def _never(*_: object, **__: object) -> bytes:
     raise AssertionError("a skill was read")
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the skills of these tests count as many, and end the threads that index them."""
+    monkeypatch.setattr(search_module, "_AT_ONCE", 3)
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "skillruntime-search":
+            thread.join(60)
+
+
+@pytest.mark.usefixtures("many")
+def test_the_first_search_of_many_skills_is_answered_at_once(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From names and descriptions, which the answer says, while no instructions can be read; later from all."""
+    may_read, original = threading.Event(), search_module.read_regular
+
+    def waiting(path: str, limit: int, *, cut: bool = False) -> bytes:
+        assert may_read.wait(60)
+        return original(path, limit, cut=cut)
+
+    monkeypatch.setattr(search_module, "read_regular", waiting)
+    catalog = discover(skills)
+    first, by_body = catalog.search("about walrus"), catalog.search("feeds")
+    may_read.set()
+    whole = catalog.search("feeds walrus", wait=True)
+
+    assert (first[0].name, first.bodies_searched) == ("about-walrus", False)
+    assert (by_body, by_body.bodies_searched) == ([], False)
+    assert (whole[0].name, len(whole), whole.bodies_searched) == ("about-walrus", 10, True)
+
+
+@pytest.mark.usefixtures("many")
+def test_names_and_descriptions_are_found_as_in_an_index(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """By stems, in any form of Unicode, and with the same scores."""
+    texts = [
+        "Answers queries.",
+        "Organisation of re\u0301sume\u0301s",
+        "\uff30\uff24\uff26 tools",
+        "OpenApi documents",
+        "填写表单",
+    ]
+    for number, text in enumerate(texts):
+        write_skill(f"skill-{number}", description=text)
+    catalog = discover(tmp_path / "skills", use_index=False)
+
+    for number, query in enumerate(["query", "organize résumé", "pdf", "open api", "表单"]):
+        hits = catalog.search(query)
+        assert not hits.bodies_searched
+        assert [hit.name for hit in hits] == [f"skill-{number}"]
+        assert hits == SearchIndex(catalog.values(), bodies=False).search(query)
+        catalog = discover(tmp_path / "skills", use_index=False)
+
+
+@pytest.mark.usefixtures("many")
+def test_search_goes_on_if_the_instructions_cannot_be_indexed(
+    skills: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged once, and every answer says that they are not searched."""
+
+    def failing(path: str) -> tuple[str, str]:
+        raise MemoryError
+
+    monkeypatch.setattr(search_module, "_beginning", failing)
+    catalog = discover(skills)
+
+    for wait in (True, False, True):
+        hits = catalog.search("walrus", wait=wait)
+        assert ([hit.name for hit in hits], hits.bodies_searched) == (["about-walrus"], False)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+@pytest.mark.usefixtures("many")
+def test_the_instructions_are_indexed_without_a_thread_where_none_can_start(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a process at its limit of threads."""
+
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+
+    assert [hit.name for hit in discover(skills).search("feeds walrus", 1, wait=True)] == ["about-walrus"]
+
+
+@pytest.mark.usefixtures("many")
+def test_many_threads_wait_for_one_reading(skills: Path, read: list[str]) -> None:
+    """Of one catalog."""
+    catalog = discover(skills)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: catalog.search("feeds giraffe", 1, wait=True)[0].name, range(8)))
+
+    assert found == ["about-giraffe"] * 8
+    assert read.count("about-giraffe") == 2  # SKILL.md, and a descriptor.json that is not there
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("many")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_indexes_by_itself(skills: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
+    """The thread that indexes does not exist in it."""
+    may_read, original = threading.Event(), search_module.read_regular
+    parent = os.getpid()
+
+    def waiting(path: str, limit: int, *, cut: bool = False) -> bytes:
+        assert os.getpid() != parent or may_read.wait(60)
+        return original(path, limit, cut=cut)
+
+    monkeypatch.setattr(search_module, "read_regular", waiting)
+    catalog = discover(skills)
+    assert not catalog.search("feeds walrus").bodies_searched
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os._exit(0 if names(catalog, "feeds walrus", wait=True)[0] == "about-walrus" else 3)
+        os._exit(4)
+    may_read.set()
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert names(catalog, "feeds walrus", wait=True)[0] == "about-walrus"
+
+
+@pytest.mark.processes
+def test_a_process_ends_while_its_skills_are_indexed(skills: Path, own_cache: Path) -> None:
+    """The thread is not waited for, and leaves no index that is not whole."""
+    code = (
+        "import sys, time; from skillruntime import discover; from skillruntime.catalog import search;"
+        "search._AT_ONCE = 3; search.read_regular = lambda *_, **__: time.sleep(3600);"
+        "print(discover(sys.argv[1]).search('walrus').bodies_searched)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(skills)], capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr, done.returncode) == ("False\n", "", 0)
+    assert not list(own_cache.glob("search/*"))
+
+
+@pytest.mark.processes
+def test_processes_that_index_at_once_leave_one_whole_file(skills: Path, own_cache: Path) -> None:
+    """Each has its answer."""
+    code = (
+        "import sys; from skillruntime import discover; print(discover(sys.argv[1]).search('otter', wait=True)[0].name)"
+    )
+    command = [sys.executable, "-c", code, str(skills)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+
+    assert [process.communicate(timeout=60)[0] for process in started] == ["about-otter\n"] * 4
+    assert index_of(own_cache)
+
+
+def test_a_file_that_another_process_replaced_is_read_again(skills: Path, own_cache: Path) -> None:
+    """A catalog that holds the table of the old one answers as before."""
+    catalog = discover(skills)
+    before = catalog.search("feeds badger")
+    file = index_of(own_cache)
+    data = file.read_bytes()
+    file.unlink()
+    assert catalog.search("feeds badger") == before
+    file.unlink()
+    file.write_bytes(data)
+
+    assert catalog.search("feeds badger") == before
+
+
+def test_views_share_the_table_of_one_file(skills: Path) -> None:
+    """A host has one for each of its callers."""
+    catalog = discover(skills)
+    views = [catalog.select(exclude=[f"about-{animal}"]) for animal in ANIMALS[:5]]
+    for view in (catalog, *views):
+        view.search("zebra")
+    assert catalog._index is not None
+    assert catalog._index._parts is not None
+
+    for view in views:
+        assert view._index is not None
+        assert view._index._parts is not None
+        assert view._index._parts[0].segment is catalog._index._parts[0].segment

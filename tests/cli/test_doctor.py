@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from skillruntime import __version__
@@ -14,6 +15,7 @@ from tests.skill_files import write_skill_files
 CONTRACT = {"run": {"script": "scripts/run.py"}, "requires": {"packages": ["no-such-package>=2"]}}
 
 
+@pytest.mark.processes
 def test_what_is_there_and_what_is_missing_is_said(tmp_path: Path) -> None:
     """The extras, the sandboxes, the directories, and each tool that is not ready, with what to do."""
     files = {"contract.json": json.dumps(CONTRACT), "scripts/run.py": "print(1)"}

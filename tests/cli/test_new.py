@@ -32,7 +32,7 @@ def test_a_new_skill_passes_validate_and_its_own_test(
     document = json.loads(new("word-count", "--kind", kind, "--json").stdout)
     validated = json.loads(CliRunner().invoke(group, ["validate", "word-count", "--json"]).stdout)
     tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "word-count"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "word-count"],
         capture_output=True,
         text=True,
         check=False,

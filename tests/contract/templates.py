@@ -82,6 +82,27 @@ def harmony(name: str, arguments: dict[str, Any]) -> str:
     )
 
 
+def _gemma(value: Any, mark: str) -> str:
+    """Return *value* as Gemma writes it: a string between tokens, names without quotes."""
+    match value:
+        case str():
+            return f"{mark}{value}{mark}"
+        case dict():
+            return "{" + ",".join(f"{key}:{_gemma(each, mark)}" for key, each in value.items()) + "}"
+        case list():
+            return "[" + ",".join(_gemma(each, mark) for each in value) + "]"
+    return json.dumps(value)
+
+
+def gemma4(name: str, arguments: dict[str, Any]) -> str:
+    mark = '<|"|>'
+    return f"<|tool_call>call:{name}{_gemma(arguments, mark)}<tool_call|>"
+
+
+def function_gemma(name: str, arguments: dict[str, Any]) -> str:
+    return f"<start_function_call>call:{name}{_gemma(arguments, '<escape>')}<end_function_call>"
+
+
 def python(name: str, arguments: dict[str, Any]) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
@@ -98,4 +119,6 @@ FORMS: dict[str, Callable[[str, dict[str, Any]], str]] = {
     "Hermes": hermes,
     "harmony": harmony,
     "Python": python,
+    "Gemma 4": gemma4,
+    "FunctionGemma": function_gemma,
 }

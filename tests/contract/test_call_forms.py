@@ -13,6 +13,7 @@ from tests.contract.malformed import CUT_OFF, INTEGER, OBJECT, REFUSED, TEXT, ar
 
 CALL = {"city": "Paris", "days": 3}
 SENT = '{"city": "Paris", "days": 3}'
+PARIS = {"city": "Paris"}
 WEATHER = closed("city", city=TEXT, days=INTEGER, filter=OBJECT, tags=array(TEXT), note=either(TEXT, {"type": "null"}))
 OPEN = {"type": "object", "properties": {"filter": OBJECT, "page": INTEGER}}
 
@@ -193,6 +194,39 @@ def test_a_name_is_compared_whole(name: str, tool: str, is_same: bool) -> None:
     text = json.dumps({"name": name, "arguments": {"city": "Paris"}})
 
     assert outcome(closed(city=TEXT), text, tool) == ({"city": "Paris"} if is_same else REFUSED)
+
+
+VARIANTS: list[tuple[str, Any]] = [
+    # Gemma 4 and FunctionGemma: strings between tokens, names without quotes (openvinotoolkit/model_server#4179)
+    ('<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>', CALL),
+    ('<|tool_call>call:get_weather{city:<|"|>{a}, [b]: "c"<|"|>}<tool_call|>', {"city": '{a}, [b]: "c"'}),
+    ('<|channel>thought\nMaybe {x}.<channel|><|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>', PARIS),
+    ("<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}<end_function_call>", CALL),
+    ('<|tool_call>call:send_mail{city:<|"|>Paris<|"|>}<tool_call|>', REFUSED),
+    ('<|tool_call>call:get_weather{city:<|"|>Par', REFUSED),
+    ('<|channel>thought\n<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>', REFUSED),
+    # the mark of a parameter in place of the call's (signalnine/q27#24)
+    ("<parameter=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>", PARIS),
+    ("<parameter=note>\n<parameter=city>\nParis\n</parameter>\n</function>", REFUSED),
+    # an empty object before the call, of a server that puts it together (ogx-ai/ogx#5462)
+    ('{}{"city": "Paris"}', PARIS),
+    ('{"city": "Paris"}{}', REFUSED),
+    ('{}{"city": "Paris"}{"city": "Rome"}', REFUSED),
+    # the end of a turn, cut off behind a bracket too many (vllm-project/vllm#51701)
+    ('{"city": "Paris"}}</s', PARIS),
+    ('{"city": "Paris"}</s or not', REFUSED),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), VARIANTS, ids=[repr(text)[:90] for text, _ in VARIANTS])
+def test_forms_of_few_models_are_read(text: str, expected: Any) -> None:
+    """What other models and servers write, each from a template or a public report."""
+    assert outcome(WEATHER, text, "get_weather") == expected
+
+
+def test_an_empty_object_that_may_be_a_call_is_not_skipped() -> None:
+    """Where nothing is required, two objects are two calls."""
+    assert outcome(OPEN, '{}{"page": 1}', "list") == REFUSED
 
 
 HARMONY: list[tuple[str, Any]] = [

@@ -31,8 +31,21 @@ ONE_CALL: list[Any] = [
     {"function": "get_weather", "arguments": CITY},
     {"action": "get_weather", "action_input": CITY},
     [{"name": "get_weather", "arguments": CITY}],
+    {"jsonrpc": "2.0", "id": 1, "method": "get_weather", "params": CITY},
     {"get_weather": CITY},
 ]
+
+
+def test_the_definition_of_a_tool_is_refused() -> None:
+    """A small model repeats what the prompt declares; in an open schema its members would fit as arguments."""
+    contract = Contract.from_dict({"input": {"properties": {"city": TEXT}}}, name="get_weather")
+    definition = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": TEXT}}}
+
+    with pytest.raises(SkillInputError, match="definition of 'get_weather'"):
+        contract.accept(json.dumps({"type": "function", **definition}))
+
+    node = {"type": "Person", "properties": {"name": "Ada"}}
+    assert contract.accept(json.dumps({"name": "get_weather", "arguments": node})).arguments == node
 
 
 @pytest.mark.parametrize("sent", ONE_CALL, ids=str)

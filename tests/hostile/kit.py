@@ -181,6 +181,7 @@ def _in_child(root: Path, case: Case, adapter: ModuleType, writing: int, memory:
         36, 1, 0, 0, 0
     )  # PR_SET_CHILD_SUBREAPER: what a script leaves behind is given to this process
     answer = ("failed", "no answer")
+    tempfile.tempdir = tempfile.mkdtemp(dir=root)  # this process ends without removing its own
     try:
         # Beyond what is in use already, so that a loader with many libraries is not judged by its size at rest.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

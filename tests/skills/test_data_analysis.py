@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
+
+pytestmark = pytest.mark.processes
 
 SALES = "day,region,amount,units\n" + "".join(
     f"2024-0{1 + index % 3}-01,{'North' if index % 2 else 'South'},{100 + index},{'' if index == 3 else index}\n"

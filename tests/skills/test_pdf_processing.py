@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pypdf import PdfReader, PdfWriter
+
+pytestmark = pytest.mark.processes
 
 MakePdf = Callable[..., bytes]
 

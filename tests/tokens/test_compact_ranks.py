@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import random
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.tokens import encodings
-from skillruntime.tokens.compact_ranks import CompactRanks, pack_ranks
+from skillruntime.tokens import compact_ranks, encodings
+from skillruntime.tokens.compact_ranks import CompactRanks, read_packed
 from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, load
+from tests.tokens.rank_tables import packed_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,15 +20,15 @@ ROOT = Path(__file__).parents[2]
 def pair(request: pytest.FixtureRequest) -> tuple[CompactRanks, str]:
     """The compact form of an encoding, and its name."""
     recipe = ENCODINGS[request.param]
-    packed = pack_ranks(encodings.read_rank_file(request.param, recipe.sha256))
+    packed = read_packed(request.param, recipe.packed_sha256)
+    assert packed is not None
     return CompactRanks(recipe.pattern, packed), request.param
 
 
-def test_the_compact_form_is_small() -> None:
-    """All tokens of o200k_base, with their ranks, take less than 2.5 MB."""
-    packed = pack_ranks(encodings.read_rank_file("o200k_base", ENCODINGS["o200k_base"].sha256))
-
-    assert len(packed) < 2_500_000
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_the_compact_form_is_that_of_the_rank_file(name: str) -> None:
+    """It is in the package, with the digest that is stated."""
+    assert read_packed(name, ENCODINGS[name].packed_sha256) == packed_of(name)
 
 
 @given(text=st.text(st.characters(min_codepoint=1, max_codepoint=0x24F)) | st.text("aA 1\n'sdé/\t.,-中。", max_size=60))
@@ -58,19 +60,30 @@ def test_what_may_be_split_otherwise_is_left_to_tiktoken(pair: tuple[CompactRank
     assert compact.count(text) is None
 
 
-def test_short_texts_are_counted_without_tiktokens_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The second process finds the compact form in the cache directory; a damaged file is made again."""
-    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
-    for content in (None, b"damaged"):
-        monkeypatch.setattr(encodings, "_loaded", {})
-        monkeypatch.setattr(encodings, "_compact", {})
-        monkeypatch.setattr(encodings, "_counted", dict.fromkeys(ENCODINGS, 0))
-        for file in tmp_path.iterdir() if content else ():
-            file.write_bytes(content or b"")
+def test_short_texts_are_counted_without_tiktokens_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a first run too."""
+    monkeypatch.setattr(encodings, "_loaded", {})
+    monkeypatch.setattr(encodings, "_compact", {})
+    monkeypatch.setattr(encodings, "_counted", dict.fromkeys(ENCODINGS, 0))
 
-        assert count_ordinary("Agent Skills", "o200k_base") == (2, True)
-        assert encodings._loaded == {}
-        assert [file.stat().st_size > 2_000_000 for file in tmp_path.iterdir()] == [True]
+    assert count_ordinary("Agent Skills", "o200k_base") == (2, True)
+    assert encodings._loaded == {}
+
+
+@pytest.mark.parametrize("content", [None, b"damaged", zlib.compress(b"another")])
+def test_a_compact_form_that_is_not_the_one_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
+) -> None:
+    """Then tiktoken itself counts."""
+    monkeypatch.setattr(encodings, "_compact", {})
+    monkeypatch.setattr(encodings, "_counted", dict.fromkeys(ENCODINGS, 0))
+    monkeypatch.setattr(compact_ranks, "__file__", str(tmp_path / "compact_ranks.py"))
+    if content is not None:
+        (tmp_path / "o200k_base.ranks").write_bytes(content)
+
+    assert read_packed("o200k_base", ENCODINGS["o200k_base"].packed_sha256) is None
+    assert count_ordinary("Agent Skills", "o200k_base") == (2, True)
+    assert "o200k_base" in encodings._loaded
 
 
 def test_after_many_short_texts_tiktoken_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.tokens import counter
-from skillruntime.tokens.counter import Count, count, method_for
+from skillruntime.tokens.counter import Count, count, count_each, method_for
 from skillruntime.tokens.encodings import load
 
 pytest.importorskip("tiktoken", reason="counts without it are an estimate")
@@ -159,3 +159,27 @@ def test_a_count_adds_up_and_keeps_the_doubt() -> None:
     total = Count(3, True, "o200k_base") + Count(4, False, "guess") + Count(1, True, "o200k_base")
 
     assert json.loads(json.dumps(total.to_dict())) == {"tokens": 8, "exact": False, "method": "guess"}
+
+
+def test_counts_of_many_texts_are_kept_for_later_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By text and encoding; what is damaged, or of another model, is counted."""
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
+    texts = ["Extracts text from PDF files.", "", "one two", "one two", "x\ud800"]
+    expected = [7, 0, 2, 2, count("x\ud800").tokens]
+    assert count_each(texts) == expected
+    monkeypatch.setattr(counter, "count", None)
+
+    assert count_each(texts) == expected
+    monkeypatch.undo()
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
+    assert count_each(texts[:1], "claude-sonnet-4-5") == [9]
+    for file in tmp_path.glob("tokens/*"):
+        file.write_bytes(b"damaged")
+    assert count_each(texts) == expected
+
+
+def test_many_texts_are_counted_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As each by itself."""
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+
+    assert count_each(["one two", "one"]) == [2, 1]

@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.coercion.keys import (
-    TYPES,
-    close_names,
-    fold_name,
-    is_wrapper,
-    may_wrap,
-    renames,
-    wrapped,
-)
+from skillruntime.contract.coercion.keys import TYPES, close_names, fold_name, is_wrapper, may_wrap, renames, wrapped
 from skillruntime.contract.coercion.scalars import is_nothing
 from skillruntime.contract.coercion.state import Coercion, Edit, Policy, Repair, Repaired
 from skillruntime.contract.coercion.subschemas import (
@@ -35,8 +27,6 @@ from skillruntime.contract.coercion.whole_value import whole
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema, Violation
-
-__all__ = ["begin"]
 
 MAX_DEPTH = 16
 # How deep an unknown key is looked through for parameters before it is left out.
@@ -119,7 +109,7 @@ def _members(
         repairs += _repaired_keys(state, edit, here, location, path)
     is_impossible = False
     for (where, refuser), same in _refusals(state, value, violations, location).items():
-        if _is_misspelt(state, value, where, path):
+        if _is_misspelt(state, value, where, path) or _may_be_unwrapped(state, value, where, location):
             found = []
             state.doubts += 1
         else:
@@ -136,7 +126,7 @@ def _members(
         return []
     # After all other repairs: a renamed key may be the one that is missing.
     if not repairs and isinstance(value, dict):
-        repairs += _filled_defaults(state, edit, here, location, path)
+        repairs += _fill_defaults(state, edit, here, location, path)
     return [Repaired(edit.value, tuple(repairs))] if repairs else []
 
 
@@ -221,17 +211,23 @@ def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
         if not isinstance(parent, dict):
             continue
         name = str(token)
-        declared: dict[str, Any] = {}
-        patterns: set[str] = set()
-        for schema in subschemas(state.references, (*path, *where[:length])):
-            declared |= properties_of(schema)
-            patterns |= properties_of(schema, "patternProperties").keys()
-        if name in declared:
+        schemas = subschemas(state.references, (*path, *where[:length]))
+        if any(name in properties_of(schema) for schema in schemas):
             continue
+        declared = {each for schema in schemas for each in properties_of(schema)}
+        patterns = {each for schema in schemas for each in properties_of(schema, "patternProperties")}
         is_of_no_pattern = bool(patterns) and not any(state.schema.name_matches(each, name) for each in patterns)
         if is_of_no_pattern or _may_mean(state, name, declared, parent):
             return True
     return False
+
+
+def _may_be_unwrapped(state: Coercion, value: Any, where: Path, location: Path) -> bool:
+    """Whether the part at *where* is an array that fits where the array of one around it is: either may be wrong."""
+    part = value_at(value, where)
+    if not isinstance(part, list) or len(part) < 2 or where[-1] != 0 or len(value_at(value, where[:-1])) != 1:
+        return False
+    return any(state.fits(part, place) for place in places_of(state.references, location, where[:-1]))
 
 
 def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
@@ -253,13 +249,11 @@ def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location:
     known = set(map(fold_name, declared)) if rest else set()
     state.doubts += sum(fold_name(name) in known for name in rest)
     # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
-    leaves_out = state.policy.on_unknown == "drop" and not path and _was_sent_any(state, edit.value, declared)
-    for name in rest if leaves_out else ():
-        rule = _why_left_out(state, name, edit.value, declared, location)
-        if rule is not None:
-            before = edit.value[name]
+    for name in rest if not path and _was_sent_any(state, edit.value, declared) else ():
+        before = edit.value[name]
+        if _is_dropped(state, name, edit.value, declared, location):
             edit.leave_out((name,))
-            yield Repair(format_pointer((name,)), rule, before, None)
+            yield Repair(format_pointer((name,)), "unknown-key", before, None)
 
 
 def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
@@ -267,20 +261,19 @@ def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str,
     return any(key in declared and key not in state.defaulted and not is_nothing(value[key]) for key in value)
 
 
-def _why_left_out(
-    state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path
-) -> str | None:
-    """Return the rule by which the unknown key *name* of the arguments *value* is left out, if it may be."""
-    if is_wrapper(value, name, declared):
-        return None
+def _is_dropped(state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path) -> bool:
+    """Whether the unknown key *name* of the arguments *value* is left out: a null, or whatever the policy drops."""
+    is_null = value[name] is None and name not in state.reserved
+    if not is_null and state.policy.on_unknown != "drop":
+        return False
     # What a pattern declares is not known by name.
     schemas = [schema for _, schema in in_place(state.references, [location])]
     if any("patternProperties" in schema for schema in schemas) or _may_mean(state, name, declared, value):
-        return None
-    return None if _holds_any(value[name], set(map(fold_name, declared)), 0) else "unknown-key"
+        return False
+    return not is_wrapper(value, name, declared) and not _holds_any(value[name], set(map(fold_name, declared)), 0)
 
 
-def _may_mean(state: Coercion, name: str, declared: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+def _may_mean(state: Coercion, name: str, declared: Collection[str], present: Mapping[str, Any]) -> bool:
     """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent."""
     if name in declared:
         return False
@@ -289,9 +282,7 @@ def _may_mean(state: Coercion, name: str, declared: Mapping[str, Any], present: 
     return fold_name(name) in map(fold_name, declared) or any(close_names([name], absent))
 
 
-def _filled_defaults(
-    state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path
-) -> Iterator[Repair]:
+def _fill_defaults(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
     """Fill in the default of each required property that is absent, unless another key may be meant for it."""
     value = edit.value
     absent = sorted(_missing(here) - value.keys())

@@ -11,19 +11,6 @@ from typing import Any
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import unmarked, unquoted
 
-__all__ = [
-    "TYPES",
-    "close_names",
-    "fold_name",
-    "is_call_wrapper",
-    "is_close",
-    "is_entry",
-    "is_wrapper",
-    "may_wrap",
-    "renames",
-    "wrapped",
-]
-
 MAX_LETTERS = 40
 # The part of the letters that two names share: `limt` and `limit` 0.89, `note` and `limit` 0.22.
 MISSPELT = 0.75

@@ -12,22 +12,6 @@ from typing import Any
 
 from skillruntime.contract.plain_json import MAX_BITS, type_name
 
-__all__ = [
-    "Options",
-    "converted",
-    "fold_value",
-    "is_nothing",
-    "is_same",
-    "letters",
-    "listed",
-    "may_be_nothing",
-    "number_in",
-    "number_text",
-    "pieces",
-    "unmarked",
-    "unquoted",
-]
-
 MAX_DIGITS = 400
 
 # What models write where they have nothing to say; Python's and JSON's words, in any case.

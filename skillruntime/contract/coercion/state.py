@@ -13,11 +13,6 @@ from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema, Violation
 
-__all__ = [
-    *("BASE_WORK", "LENIENT", "SAFE", "STRICT", "WORK_PER_PART", "Coercion", "Edit", "OverBudgetError", "Policy"),
-    *("Repair", "Repaired", "is_container_text", "least", "plain", "policy_named", "types_of", "without_decimals"),
-]
-
 BASE_WORK = 3_000
 # The validator calls that one repair may take, and those for each part of the value: 3 to 8 µs each as measured, so
 # that 8 KB, which is 2,000 parts at most, take less than 50 ms.
@@ -205,9 +200,7 @@ def least(results: list[Repaired]) -> list[Repaired]:
     if len(results) < 2:
         return results
     # What was done is compared as a multiset: the order in which two members were repaired does not matter.
-    done = [
-        Counter((repair.rule, repr(repair.before), repr(repair.after)) for repair in each.repairs) for each in results
-    ]
+    done = [Counter((each.rule, repr(each.before), repr(each.after)) for each in result.repairs) for result in results]
     # `5` from `"5"` is one repair, `[5]` two of which one is the same: the second did more of the same.
     least = [each for each, mine in zip(results, done, strict=True) if not any(other < mine for other in done)]
     distinct: list[Repaired] = []

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, Protocol, TypeVar
 
 from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import Found, References, properties_of
 from skillruntime.contract.secret_names import MASK, is_secret_name, names_a_secret
-
-__all__ = [
-    *("ABSENT", "EACH_ALONE", "inside_of", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "judging", "places_in", "places_of", "property_locations", "subschemas"),
-    *("secret_texts", "without_secrets", "without_texts"),
-]
 
 # The absence of a declared default; ``None`` is a default that is null.
 ABSENT = object()
@@ -37,28 +32,31 @@ _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties"
 _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
 
 
-def in_place(
-    references: References, locations: Iterable[Path], *, choices: bool = True
-) -> list[tuple[Path, dict[str, Any]]]:
+Made = TypeVar("Made", covariant=True)
+
+
+class _Asked(Protocol[Made]):
+    def __call__(self, references: References, locations: Iterable[Path], *, choices: bool = True) -> Made: ...
+
+
+def _once(make: Callable[[References, tuple[Path, ...], bool], Found]) -> _Asked[Found]:
+    """Return *make* so that it is asked once for the same places of a schema."""
+
+    @wraps(make)
+    def asked(references: References, locations: Iterable[Path], *, choices: bool = True) -> Found:
+        places = tuple(locations)
+        return references.once((make, places, choices), lambda: make(references, places, choices))
+
+    return asked
+
+
+@_once
+def in_place(references: References, locations: tuple[Path, ...], choices: bool) -> list[tuple[Path, dict[str, Any]]]:
     """Return the subschemas at *locations* and all that judge the same value, each with its location.
 
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
     also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    return _once(references, _walk, locations, choices)
-
-
-def _once(
-    references: References,
-    make: Callable[[References, tuple[Path, ...], bool], Found],
-    locations: Iterable[Path],
-    choices: bool,
-) -> Found:
-    places = tuple(locations)
-    return references.once((make, places, choices), lambda: make(references, places, choices))
-
-
-def _walk(references: References, locations: tuple[Path, ...], choices: bool) -> list[tuple[Path, dict[str, Any]]]:
     pending, found = list(locations)[::-1], dict[Path, dict[str, Any]]()
     while pending:
         location = pending.pop()
@@ -86,14 +84,9 @@ def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[P
         yield from ((*location, "dependentSchemas", name) for name in schema["dependentSchemas"])
 
 
-def property_locations(
-    references: References, locations: Iterable[Path], *, choices: bool = True
-) -> Mapping[str, list[Path]]:
+@_once
+def property_locations(references: References, locations: tuple[Path, ...], choices: bool) -> Mapping[str, list[Path]]:
     """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
-    return _once(references, _property_locations, locations, choices)
-
-
-def _property_locations(references: References, locations: tuple[Path, ...], choices: bool) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for location, schema in in_place(references, locations, choices=choices):
         for name in properties_of(schema):
@@ -101,14 +94,9 @@ def _property_locations(references: References, locations: tuple[Path, ...], cho
     return found
 
 
-def declared_properties(
-    references: References, locations: Iterable[Path], *, choices: bool = True
-) -> Mapping[str, Any]:
+@_once
+def declared_properties(references: References, locations: tuple[Path, ...], choices: bool) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
-    return _once(references, _declared_properties, locations, choices)
-
-
-def _declared_properties(references: References, locations: tuple[Path, ...], choices: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
         for name, declared in properties_of(schema).items():
@@ -116,12 +104,9 @@ def _declared_properties(references: References, locations: tuple[Path, ...], ch
     return found
 
 
-def item_locations(references: References, location: Path) -> list[Path]:
-    """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
-    return _once(references, _item_locations, (location,), True)
-
-
-def _item_locations(references: References, locations: tuple[Path, ...], choices: bool) -> list[Path]:
+@_once
+def item_locations(references: References, locations: tuple[Path, ...], choices: bool) -> list[Path]:
+    """Return where the items of an array at *locations* are described, by its own schema or by what that refers to."""
     return [
         place
         for where, schema in in_place(references, locations, choices=choices)
@@ -178,11 +163,9 @@ def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
 
 def judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
     """Return the subschemas that may apply to the part at *path* of a value, each with its location."""
-    found = list(in_place(references, [()]))
+    found = in_place(references, [()])
     for token in path:
-        found = list(
-            in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
-        )
+        found = in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
     return found
 
 
@@ -226,7 +209,7 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
     """
     if any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
-    found = list(in_place(references, [()]))
+    found = in_place(references, [()])
     for length in range(1, len(path) + 1):
         found = judging(references, path[:length])
         if not found or any(_is_secret(schema) for _, schema in found):

@@ -13,14 +13,12 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Violation
 
-__all__ = ["QUOTES", "SCALARS", "UNIONS", "branches_of", "is_moved", "kinds_taken_by", "may_be_said", "of_branches"]
-
 QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _ANY = SCALARS | {"array", "object", "null"}
 UNIONS = ("anyOf", "oneOf")
 # The rules that move a value into a container, or out of one.
-_MOVING = frozenset({"scalar-for-array", "array-of-one", "array-object", "comma-list", "wrapper-object"})
+_MOVING = frozenset({"scalar-for-array", "array-of-one", "array-object", "comma-list", "schema-echo", "wrapper-object"})
 
 
 def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth: int) -> list[Repaired]:
@@ -170,7 +168,7 @@ def _words_at(references: References, locations: Iterable[Path], levels: int) ->
     for place, schema in in_place(references, locations):
         words |= _words_in(schema)
         if levels:
-            words |= _words_at(references, item_locations(references, place), levels - 1)
+            words |= _words_at(references, item_locations(references, [place]), levels - 1)
     return words
 
 

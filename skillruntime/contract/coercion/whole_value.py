@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.keys import (
@@ -50,7 +50,8 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
-__all__ = ["whole"]
+# What a value may be: the rule, the value after it, and what the record shows as the value before.
+Attempts: TypeAlias = Iterator[tuple[str, Any, Any]]
 
 
 def whole(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
@@ -75,7 +76,7 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
     return kept
 
 
-def _converted(state: Coercion, value: Any, here: list[Violation]) -> Iterator[tuple[str, Any, Any]]:
+def _converted(state: Coercion, value: Any, here: list[Violation]) -> Attempts:
     """Yield *value* read as another type or as a member of an enum, with the rule and what was before."""
     for violation in here:
         if violation.keyword in ("enum", "const") and value != "None":  # as Python writes null; `none` may be a choice
@@ -89,8 +90,8 @@ def _converted(state: Coercion, value: Any, here: list[Violation]) -> Iterator[t
                         yield rule, after, value
     if not isinstance(value, str):
         return
-    containers = _containers_wanted(state, here)
-    parsed = parse_container(value) if containers and is_container_text(value.strip(QUOTES)) else None
+    containers = _containers_wanted(state, here) if is_container_text(value.strip(QUOTES)) else set()
+    parsed = parse_container(value) if containers else None
     if parsed is not None and type_name(parsed.value) in containers:
         yield "container-text", parsed.value, value
     inside = unquoted(value)
@@ -104,6 +105,10 @@ def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
     """Return which of array and object the violations *here* ask for; of a union only where it takes no text."""
     containers = _kinds_in(here)
     for violation in here:
+        # One object for an array of them, in a string (earendil-works/pi#7835).
+        places = item_locations(state.references, [violation.location]) if "array" in containers else []
+        if kinds_taken_by(state.references, places) == {"object"} and declared_properties(state.references, places):
+            containers.add("object")
         if violation.keyword in UNIONS and isinstance(violation.expected, list):
             taken = kinds_taken_by(state.references, branches_of(violation))
             containers |= set() if "string" in taken else taken
@@ -131,9 +136,7 @@ def _options(state: Coercion, violation: Violation) -> Options:
     return state.references.once(("options", violation.location), lambda: Options(allowed))
 
 
-def _reshaped(
-    state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int
-) -> Iterator[tuple[str, Any, Any]]:
+def _reshaped(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Attempts:
     """Yield *value* in a container or out of one, with the rule and *value* as the record shows it."""
     kinds = _kinds_in(here)
     # PHP and some chat templates encode an empty map as `[]` (agno-agi/agno#6303).
@@ -143,14 +146,21 @@ def _reshaped(
         yield from _taken_out(state, value, here, location, path, kinds - {"array"})
     elif isinstance(value, dict):
         yield from _unwrapped(state, value, here, location, path, kinds)
+        if kinds and "object" not in kinds and _is_echo(value) and state.fits(value["value"], location):
+            yield "schema-echo", value["value"], value
     for each in here:
         if each.keyword == "type" and "array" in types_of(each) and not isinstance(value, list):
             yield from _as_array(state, value, each, path, depth)
 
 
+def _is_echo(value: dict[str, Any]) -> bool:
+    """Whether *value* is one value in the form of its schema: ``{"type": "string", "value": "Paris"}``."""
+    return value.keys() == {"type", "value"} and value["type"] == type_name(value["value"])
+
+
 def _taken_out(
     state: Coercion, value: list[Any], here: list[Violation], location: Path, path: Path, kinds: set[str]
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Attempts:
     """Yield the one item of *value*: not nothing, not the entry of a map, not below arrays of arrays."""
     [item] = value
     if isinstance(path[-1] if path else "", int) and (isinstance(path[-2], int) or not state.fits(item, location)):
@@ -163,14 +173,12 @@ def _taken_out(
         yield "array-of-one", item, value
 
 
-def _as_array(
-    state: Coercion, value: Any, violation: Violation, path: Path, depth: int
-) -> Iterator[tuple[str, Any, Any]]:
+def _as_array(state: Coercion, value: Any, violation: Violation, path: Path, depth: int) -> Attempts:
     """Yield the array that *value* may mean: its one item, the items it lists, or an object in place of an array."""
     if isinstance(path[-1] if path else "", int):
         state.doubts += 1  # which level of brackets is missing is unknown, and no recorded call lacked two
         return
-    places = item_locations(state.references, violation.location)
+    places = item_locations(state.references, [violation.location])
     items = [schema for _, schema in in_place(state.references, places)]
     if isinstance(value, str) and not any(state.fits(value, place) for place in places):
         several = listed(value, items)
@@ -210,7 +218,10 @@ def _is_item(
     depth: int,
 ) -> bool:
     """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
-    if places_in(violation.schema) or may_be_nothing(value):
+    if may_be_nothing(value):
+        return False
+    if places_in(violation.schema):
+        state.doubts += state.fits([value], violation.location)  # a tuple of one is not made, and may be meant
         return False
     if isinstance(value, dict):
         # A map of arrays around the wanted array says more than the array does.
@@ -251,7 +262,7 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
 
 def _unwrapped(
     state: Coercion, value: dict[str, Any], here: list[Violation], location: Path, path: Path, kinds: set[str]
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Attempts:
     """Yield what the object *value* holds under a key that wraps it."""
     has_one_key = not path and len(value) == 1  # which may be the schema's title
     if not has_one_key and not any(map(may_wrap, value)):
@@ -260,7 +271,7 @@ def _unwrapped(
     schemas = [schema for _, schema in in_place(state.references, locations, choices=False)]
     declared = dict(declared_properties(state.references, locations))
     if "array" in kinds:  # {"input": []} for an array of objects that have an "input" is one of them
-        places = [place for each in locations for place in item_locations(state.references, each)]
+        places = item_locations(state.references, locations)
         declared |= declared_properties(state.references, places)
     for name in value:
         content = _content(state, value, name, declared, schemas, location, path)
@@ -282,6 +293,8 @@ def _content(
     if is_wrapper(value, name, declared):
         # `{"arguments": ""}`: what models send for a tool without parameters (qwersyk/Newelle#429).
         return {} if not path and content in ("", None) and is_call_wrapper(name) else content
+    if not path and value in ({"": ""}, {"": None}):  # for a tool without parameters too
+        return {}
     if path or not isinstance(content, dict) or not content:
         return None
     beside = {key: said for key, said in value.items() if key != name}

@@ -11,11 +11,6 @@ from typing import Any, TypeAlias
 from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = [
-    *("Change", "StepRefused", "Tokens", "common_prefix", "copy_json", "each", "items_at", "objects_at"),
-    *("put", "put_down"),
-]
-
 Change: TypeAlias = Callable[[dict[str, Any]], None]
 Tokens: TypeAlias = tuple[str, ...]
 
@@ -86,7 +81,7 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
         holder = holder.setdefault(token, {})
         if not isinstance(holder, dict):
             raise StepRefused(
-                format_pointer(path), f"{format_pointer(path)} is not an object, so nothing can be put into it"
+                format_pointer(path), f"{format_pointer(path)} is not an object; nothing can be put into it"
             )
     put(holder, tokens[-1], value, path)
 

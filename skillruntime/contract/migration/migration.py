@@ -232,9 +232,8 @@ def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
         return None, [("", "must be an object with 'to' and 'steps'")]
     if fault := find_fault(document):  # a step would write it into arguments, where no engine can judge it
         return None, [("", f"must be JSON, but holds {fault}")]
-    faults = [
-        (f"/{name}", f"unknown field; the fields are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS
-    ]
+    unknown = f"unknown field; the fields are {', '.join(_FIELDS)}"
+    faults = [(f"/{name}", unknown) for name in document if name not in _FIELDS]
     to, source = _read_versions(document, faults)
     accepts = document.get("accepts")
     if not isinstance(accepts, dict | bool | None):

@@ -18,8 +18,6 @@ from skillruntime.contract.migration.locations import (
 )
 from skillruntime.contract.migration.step_fields import StepFields
 
-__all__ = ["SHAPE_STEPS"]
-
 
 def _rename(fields: StepFields) -> Change:
     source, target = fields.place("from", member=True), fields.place("to", member=True)

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 from skillruntime.contract.migration.locations import Tokens, common_prefix
 from skillruntime.contract.pointer import parse_pointer
 
-__all__ = ["REQUIRED", "Fault", "MalformedStepError", "StepFields"]
-
 # Where in the document, as a JSON Pointer, and a sentence.
 Fault: TypeAlias = tuple[str, str]
 

@@ -30,8 +30,6 @@ from skillruntime.contract.migration.shape_steps import SHAPE_STEPS
 from skillruntime.contract.migration.step_fields import Fault, MalformedStepError, StepFields
 from skillruntime.contract.migration.value_steps import VALUE_STEPS
 
-__all__ = ["MAX_STEPS", "Step", "parse_steps"]
-
 MAX_STEPS = 1000
 _KINDS = {**SHAPE_STEPS, **VALUE_STEPS}
 

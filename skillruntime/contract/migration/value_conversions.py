@@ -9,8 +9,6 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-__all__ = ["CONVERSIONS", "TYPES", "exact_number", "is_type", "same_as", "show", "type_of", "with_article"]
-
 TYPES = ("string", "integer", "number", "boolean")
 
 
@@ -90,8 +88,3 @@ def show(value: Any) -> str:
     """Return *value* as JSON, shortened to 40 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def with_article(kind: str) -> str:
-    """Return the name of a type with its article, for a sentence."""
-    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"

@@ -17,10 +17,8 @@ from skillruntime.contract.migration.value_conversions import (
     same_as,
     show,
     type_of,
-    with_article,
 )
-
-__all__ = ["VALUE_STEPS"]
+from skillruntime.contract.wording import type_names
 
 _EXACT_BELOW = 2**53
 
@@ -36,9 +34,7 @@ def _map(fields: StepFields) -> Change:
     table = {same_as(old): new for old, new in pairs}
     if len(table) < len(pairs):
         fields.refuse("values", "must be a table in which each old value appears once")
-    otherwise = (
-        fields.take("otherwise", object, "the new value for all others") if fields.has("otherwise") else REQUIRED
-    )
+    otherwise = fields.take("otherwise", object, "the value for others") if fields.has("otherwise") else REQUIRED
 
     def new(value: Any, _: str) -> Any:
         found = table.get(same_as(value), otherwise)
@@ -61,7 +57,7 @@ def _convert(fields: StepFields) -> Change:
         function = CONVERSIONS.get((kind, target))
         converted = function(value) if function else None
         if converted is None:
-            raise StepRefused(where, f"{show(value)} cannot become {with_article(target)}")
+            raise StepRefused(where, f"{show(value)} cannot become {type_names(target)}")
         return converted
 
     return each(place, new)
