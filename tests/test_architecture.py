@@ -157,7 +157,7 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 3_965,
+    "derive": 3_966,
     "contract": 6_346,
     "catalog": 4_752,
     "runtime": 4_837,

@@ -183,7 +183,7 @@ def test_an_exit_with_what_the_work_came_to_refuses_nothing() -> None:
     assert accepts(derivation, {})
 
 
-def test_what_the_work_came_to_and_what_was_printed_are_no_demands() -> None:
+def test_a_status_that_is_computed_and_what_is_printed_demand_nothing() -> None:
     """``sys.exit(0 if ok else 1)``, and an index that is printed where a name is left out, refuse no call."""
     source = (
         "import argparse, json, sys\np = argparse.ArgumentParser()\np.add_argument('--name')\nargs = p.parse_args()\n"

@@ -326,7 +326,7 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
         return replace(argument, name=flags[0], takes="nothing")
     if is_flag is None and kind is None:
         # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
-        is_flag = isinstance(default, bool) and "multiple" not in named
+        is_flag = (type(default), "multiple" in named) == (bool, False)
     if is_flag or off is not None:
         known = default if isinstance(default, bool) and off else ABSENT
         return replace(argument, takes="nothing", off_flag=off, default=known)
