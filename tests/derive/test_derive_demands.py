@@ -187,7 +187,7 @@ def test_a_status_that_is_computed_and_what_is_printed_demand_nothing() -> None:
     """``sys.exit(0 if ok else 1)``, and an index that is printed where a name is left out, refuse no call."""
     source = (
         "import argparse, json, sys\np = argparse.ArgumentParser()\np.add_argument('--name')\nargs = p.parse_args()\n"
-        "def main():\n    if args.name is None:\n        print(json.dumps(INDEX))\n        return\n    work(args.name)\n"
+        "def main():\n    if args.name is None:\n        print(dumps(INDEX))\n        return\n    work(args.name)\n"
         "main()\nif args.name == 'x':\n    sys.exit(0 if ok else 1)\n"
     )
 
