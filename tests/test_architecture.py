@@ -157,10 +157,10 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 3_968,
+    "derive": 3_966,
     "contract": 6_346,
     "catalog": 4_831,
-    "runtime": 4_837,
+    "runtime": 4_851,
     "server": 4_399,
     "adapters/mcp_proxy": 2_452,
     "adapters": 3_066,
