@@ -157,17 +157,17 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 3_967,
+    "derive": 3_968,
     "contract": 6_346,
-    "catalog": 4_752,
+    "catalog": 4_828,
     "runtime": 4_837,
     "server": 4_400,
     "adapters/mcp_proxy": 2_452,
-    "adapters": 3_058,
-    "cli": 2_625,
+    "adapters": 3_062,
+    "cli": 2_645,
     "remote": 1_840,
     "compatibility": 1_700,
-    "tokens": 1_095,
+    "tokens": 1_109,
     "testing": 41,
     "modules": 367,
 }
