@@ -94,16 +94,15 @@ def scan(block: str) -> Summary | None:
             if values[which] is not None:
                 return None  # YAML reports a key that is there twice
             values[which] = field[which]
-    return _summary_of(block, values)
+    return _summary_of(values)
 
 
-def _summary_of(block: str, values: list[str | None]) -> Summary | None:
+def _summary_of(values: list[str | None]) -> Summary | None:
     name, description, version = values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION]
     metadata = values[_METADATA]
-    if (name is None or description is None) and not _may_be_missing(block, values):
-        return None
-    name = _text(name) if name else ""
-    description = _text(description) if description else ""
+    if name is None or description is None:
+        return None  # or written in another case
+    name, description = _text(name), _text(description)
     if name is None or description is None:
         return None
     version = version and version.strip("\"' ")
@@ -121,18 +120,6 @@ def _summary_of(block: str, values: list[str | None]) -> Summary | None:
             return None
         flags = stated_flags
     return _new_summary(Summary, (name, description, version or None, flags))
-
-
-def _may_be_missing(block: str, values: list[str | None]) -> bool:
-    """Whether the name or the description is really missing, and the block has any field at all."""
-    lower = f"\n{block.lower()}"
-    # In another case they count too, with a diagnostic.
-    if values[_NAME] is None and "\nname" in lower:
-        return False
-    if values[_DESCRIPTION] is None and "\ndescription" in lower:
-        return False
-    # Without any field it is perhaps no mapping at all.
-    return any((values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION], values[_METADATA]))
 
 
 def _flags_of(*words: str | None) -> int | None:
