@@ -172,23 +172,19 @@ def _typed(
     gaps = f"{count['gaps']} value(s) such as {count['gap']!r} are missing values" if count["gaps"] else ""
     if not filled:  # of any kind
         return Column(name, "VARCHAR", "NULL::DOUBLE", "NULL::TIMESTAMP"), value
-    if filled == count["booleans"]:
-        return Column(name, "BOOLEAN", note=gaps), f"TRY_CAST({value} AS BOOLEAN)"
-    if filled == count["integers"]:
-        return Column(name, "BIGINT", note=gaps), f"TRY_CAST({value} AS BIGINT)"
     kind = "TIMESTAMP" if count["timed"] else "DATE"
-    if filled == count["iso"]:
-        return Column(name, kind, note=gaps), f"TRY_CAST({value} AS {kind})"
+    for form, found in (("booleans", "BOOLEAN"), ("integers", "BIGINT"), ("iso", kind)):
+        if filled == count[form]:
+            return Column(name, found, note=gaps), f"TRY_CAST({value} AS {found})"
     number, numbers, note = _number(value, count, decided, conventions)
     moment, moments, undecided, dated = _moment(value, count, conventions)
     if filled == numbers:
-        return Column(name, "DOUBLE", note="; ".join(filter(None, (note, gaps)))), number
+        return Column(name, "DOUBLE", note=f"{note}; {gaps}".strip("; ")), number
     if filled == moments:
-        return Column(name, kind, note="; ".join(filter(None, (dated, gaps)))), f"CAST({moment} AS {kind})"
+        return Column(name, kind, note=f"{dated}; {gaps}".strip("; ")), f"CAST({moment} AS {kind})"
     mostly = filled * 0.9
-    if len(count.get("units") or []) > 1 and count["numbers"] >= mostly:  # 50 % and 0.25, or euros and dollars
-        bare = f"; {count['bare']} of {count['numbers']} numbers have none" if count["bare"] else ""
-        mixed = f"{count['low']!r} and {count['high']!r} are not in one unit{bare}"
+    mixed = _mixed(count)
+    if mixed and count["numbers"] >= mostly:
         return Column(name, "VARCHAR", note=mixed, mixed=mixed), value
     return Column(
         name,
@@ -198,6 +194,14 @@ def _typed(
         undecided if undecided and count["parts"] >= mostly else "",
         dated if moments and moments >= mostly else note if numbers and numbers >= mostly else "",
     ), value
+
+
+def _mixed(count: dict[str, Any]) -> str:
+    """Say so where the numbers are not in one unit: 50 % and 0.25, or euros and dollars."""
+    if len(count["units"] or []) < 2:
+        return ""
+    bare = f"; {count['bare']} of {count['numbers']} numbers have none" if count["bare"] else ""
+    return f"{count['low']!r} and {count['high']!r} are not in one unit{bare}"
 
 
 def _number(value: str, count: dict[str, Any], decided: bool | None, conventions: Conventions) -> tuple[str, int, str]:

@@ -205,9 +205,8 @@ def _layout(text: Path, has_header: Any) -> Layout:
     rest = [row for _, row in rows[start + 1 :] if len(row) == len(first)]
     is_data = _looks_like_data(first, rest) if has_header is None else not has_header
     if not is_data:
-        again = [cell for index, cell in enumerate(first) if cell and any(row[index] == cell for row in rest)]
-        if again and has_header is None:
-            notes.append(f"{again[0]!r} of the first row is also a value below; send has_header: false if it is data.")
+        if has_header is None:
+            notes += _notes_on_header(first, rest)
         return Layout(DELIMITERS[best], end, _names(first), notes)
     names = [f"column{index}" for index in range(1, len(first) + 1)]
     if has_header is None:
@@ -255,6 +254,13 @@ def _looks_like_data(first: list[str], rest: list[list[str]]) -> bool:
         return True
     numbers = [int(cell) for cell in typed]  # a header of months from 1 to 12
     return numbers != list(range(numbers[0], numbers[-1] + 1))
+
+
+def _notes_on_header(first: list[str], rest: list[list[str]]) -> list[str]:
+    """Say so where a cell of the first row occurs in its column below, as values do."""
+    again = [cell for index, cell in enumerate(first) if cell and any(row[index] == cell for row in rest)]
+    said = "of the first row is also a value below; send has_header: false if it is data."
+    return [f"{cell!r} {said}" for cell in again[:1]]
 
 
 def _form(value: str) -> str:
