@@ -50,15 +50,12 @@ def with_own_names(arguments: dict[str, Any], names: Mapping[str, str]) -> tuple
         SkillInputError: two names of one parameter have different values.
     """
     renamed: dict[str, Any] = {}
-    sent_as: dict[str, str] = {}
     repairs = []
     for key, value in arguments.items():
         name = names.get(key, key)
-        if name in renamed and not is_same(renamed[name], value):
-            raise _differing(name, key if key != name else sent_as[name])
-        if name not in renamed or name == key:
-            renamed[name] = value
-            sent_as[name] = key
+        kept = renamed.setdefault(name, arguments.get(name, value))  # what is sent under the own name, if anything
+        if kept is not value and not is_same(kept, value):
+            raise _differing(name, key)
         if name != key:
             repairs.append(Repair(format_pointer((key,)), "alias", key, name))
     return renamed, tuple(repairs)
