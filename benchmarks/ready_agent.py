@@ -1,12 +1,12 @@
 """What it takes until an agent with many skills is ready: CPU seconds and memory, cold, warm, and in deepagents.
 
-``python benchmarks/ready_agent.py FRONTMATTERS.jsonl.gz [--skills 700 10000] [--peer PYTHON] [--rounds 3]``. The skills
-have real frontmatters (see ``load.py --shapes``); a quarter of them has one to four argparse scripts without a
-contract. Each figure is that of a process of its own, without its imports, the median and the worst of the rounds:
-cold with an empty cache directory, warm with that of an earlier process. ``toolkit`` has the default style, ``typed`` a
-tool for each callable, ``schemas`` reads the contracts of all of them too, and ``bare tools`` are LangChain's own, as
-many. ``--peer`` is an interpreter in whose environment deepagents is installed, since its dependencies need not fit
-this one.
+``python benchmarks/ready_agent.py FRONTMATTERS.jsonl.gz [--skills 700 10000] [--peer PYTHON] [--rounds 3]``. In place
+of the file, a directory of real skills is measured as it is. Otherwise the skills have real frontmatters (see
+``load.py --shapes``); a quarter of them has one to four argparse scripts without a contract. Each figure is that of a
+process of its own, without its imports, the median and the worst of the rounds: cold with an empty cache directory,
+warm with that of an earlier process. ``toolkit`` has the default style, ``typed`` a tool for each callable, ``schemas``
+reads the contracts of all of them too, and ``bare tools`` are LangChain's own, as many. ``--peer`` is an interpreter in
+whose environment deepagents is installed, since its dependencies need not fit this one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ def main() -> None:
         return
     rows = []
     with tempfile.TemporaryDirectory(prefix="ready-") as directory:
-        for size in options.skills:
+        if options.shapes.is_dir():
+            # A copy, so that no cache file of another root is found.
+            root = Path(shutil.copytree(options.shapes, Path(directory) / "real"))
+            rows += measure(root, len(list(root.rglob("SKILL.md"))), options)
+        for size in options.skills if options.shapes.is_file() else ():
             root = make_tree(Path(directory) / str(size), size, options.shapes)
             rows += measure(root, size, options)
     print(f"{'skills':>7} {'what':<16} {'CPU s':>7} {'worst':>7} {'MB':>6} {'worst':>7} {'tools':>6}  target")

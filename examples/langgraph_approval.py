@@ -18,8 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 
-from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime import SkillRuntime, SkillToolkit, discover
 from skillruntime.runtime import Approval
 from skillruntime.testing import ScriptedChatModel, call_message
 

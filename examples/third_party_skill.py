@@ -12,8 +12,7 @@ from pathlib import Path
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 
-from skillruntime import Approval, SkillRuntime, discover
-from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime import Approval, SkillRuntime, SkillToolkit, discover
 from skillruntime.testing import ScriptedChatModel, call_message
 
 HERE = Path(__file__).parent

@@ -9,11 +9,12 @@ __all__ = ["installed_extras", "missing_extra"]
 _EXTRAS = {
     "standard": ("click", "httpx2", "langchain_core", "markdown_it", "pydantic", "rich", "tiktoken"),
     "agents": ("langchain", "langgraph"),
-    "mcp": ("mcp",),
+    "mcp": ("mcp", "mcp_types"),
     "serve": ("h11", "prometheus_client", "starlette", "uvicorn"),
     "oauth": ("authlib", "joserfc"),
     "dbos": ("dbos", "psycopg"),
     "otel": ("opentelemetry",),
+    "skills": ("cryptography", "duckdb", "feedparser", "matplotlib", "pdfplumber", "pypdf", "python_calamine"),
     "adk": ("google.adk",),
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),

@@ -16,8 +16,7 @@ import anyio
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
 
-from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime import SkillRuntime, SkillToolkit, discover
 from skillruntime.remote import AddressGuard, attach_remote_skills
 from skillruntime.testing import ScriptedChatModel, call_message
 

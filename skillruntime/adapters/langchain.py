@@ -16,11 +16,17 @@ from itertools import compress
 from typing import Any, Literal
 
 import anyio
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
-from langchain_core.tools import BaseTool, BaseToolkit
-from pydantic import PrivateAttr
+
+from skillruntime.extras import missing_extra
+
+try:
+    from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.runnables.config import var_child_runnable_config
+    from langchain_core.tools import BaseTool, BaseToolkit
+    from pydantic import PrivateAttr
+except ModuleNotFoundError as error:
+    raise missing_extra(error) from None
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (

@@ -306,21 +306,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         if not isinstance(query, str):
             raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
-        return self._search_index().search(query, limit, wait=wait)
-
-    def index_for_search(self) -> bool:
-        """Index the instructions of the skills now, and return whether the index is kept for later processes."""
-        index = self._search_index()
-        index.search("", wait=True)
-        return index.is_kept
-
-    def _search_index(self) -> SearchIndex:
         if self._index is None:
             from skillruntime.catalog.search import open_search_index
 
             shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
             self._index = open_search_index(shown, self._snapshots, is_kept=self._is_indexed)
-        return self._index
+        return self._index.search(query, limit, wait=wait)
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""

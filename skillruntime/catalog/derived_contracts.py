@@ -103,9 +103,9 @@ def _derived(path: str, read: Read, derive: _Derive[_Found]) -> _Found | None:
 
 
 def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
-    """Yield for each script whether it is surely a tool: a Python program, told by two lines of it alone.
+    """Yield for each script whether two lines of it show that it is a tool: a Python program with arguments.
 
-    Deriving its contract takes a hundred times as long. What a module only defines for others is no program.
+    Deriving its contract takes a hundred times as long. A module that only defines things for others is not a program.
     """
     for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
         try:

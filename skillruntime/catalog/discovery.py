@@ -407,10 +407,20 @@ class _Reading:
         order = sorted(range(len(entries)), key=paths.__getitem__)
         order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
         stamps = bytearray()
+        # Package managers make hard links of one file in a store: it is one skill, and `not_offered` counts the others.
+        kept: list[int] = []
+        name, seen = "", set[bytes]()
         for position in order:
-            stamps += self.stamps[stamp_at(position)]
-        notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
-        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems, searched)
+            if names[position] != name:
+                name, seen = names[position], set()
+            stamp = bytes(self.stamps[stamp_at(position)])
+            file = stamp[8:]  # without the size, which is not that of the file where it may still change
+            if file not in seen or not name:
+                seen.add(file)
+                stamps += stamp
+                kept.append(position)
+        notes = {new: self.notes[old] for new, old in enumerate(kept) if old in self.notes}
+        return Snapshot(self.root, [entries[position] for position in kept], bytes(stamps), notes, problems, searched)
 
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.

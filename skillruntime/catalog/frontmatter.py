@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.simple_frontmatter import plain_text
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -160,10 +159,6 @@ def repair_block(block: str) -> Repaired:
     as_texts: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
-        plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
-        if plain is not None:  # nearly every field; parsing each as YAML takes three times as long
-            fields[key] = plain
-            continue
         try:
             value = None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
         except YamlFault:

@@ -56,7 +56,7 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
     if found:
         message = (
             f"{len(found):,} SKILL.md file{'s are' if len(found) > 1 else ' is'} not offered: inside another skill, "
-            f"beside another SKILL.md, or nested too deep; the first is {min(found)}{may_be_more}"
+            f"beside another SKILL.md, a hard link of one, or nested too deep; the first is {min(found)}{may_be_more}"
         )
         hint = "move them out of that skill, or pass their directory as a root"
         yield Diagnostic("not-offered", Severity.WARNING, snapshot.root.path, message, hint=hint)

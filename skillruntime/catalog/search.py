@@ -128,11 +128,6 @@ class SearchIndex:
         # By process: a fork has no thread that indexes.
         self._indexing: dict[int, Event] = {}
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether the instructions are indexed in a file, for later processes too."""
-        return self._parts is not None and self._parts[0].segment.is_in_file
-
     def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
         """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
 

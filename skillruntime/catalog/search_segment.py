@@ -26,7 +26,7 @@ from itertools import accumulate
 from typing import IO, NamedTuple
 from weakref import WeakValueDictionary
 
-from skillruntime.cache_files import cache_directory, open_own, prune_cached, read_cached, write_cached
+from skillruntime.cache_files import cache_directory, open_own, prune_cached, write_cached
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 
 __all__ = [
@@ -83,28 +83,27 @@ class Segment:
     order, where the postings of each word end, the numbers of all, and their weights.
     """
 
-    def __init__(self, data: bytes, file: str | None = None, stamp: tuple[int, ...] = ()) -> None:
-        """Take *data*, whose postings are read from *file*, if it is given, as long as it has this *stamp*."""
-        skills, words = array("I", data[:8])
-        digests, ends = 8 + _KEY * skills, 8 + _KEY * skills + 8 * words
-        start = ends + 4 * words
-        self.keys = [data[at : at + _KEY] for at in range(8, digests, _KEY)]
-        self._digests = array("Q", data[digests:ends])
-        self._ends = array("I", data[ends:start])
-        self._data = data if file is None else b""
-        self._file = file
-        self._start = start if file is None else start + _CHECKSUM
-        self._stamp = stamp
+    def __init__(self, source: bytes | str, stamp: tuple[int, ...] = ()) -> None:
+        """Take *source*, the bytes or the path of a file that has them, as long as it has this *stamp*.
 
-    @property
-    def is_in_file(self) -> bool:
-        """Whether it is kept on disk."""
-        return self._file is not None
+        Raises:
+            OSError, ValueError: the file has another one, or is damaged.
+        """
+        self._source, self._stamp = source, stamp
+        with self._opened() as file:
+            if isinstance(source, str):
+                _check(file)
+            skills, words = array("I", file.read(8))
+            keys = file.read(_KEY * skills)
+            self.keys = [keys[at : at + _KEY] for at in range(0, len(keys), _KEY)]
+            self._digests = array("Q", file.read(8 * words))
+            self._ends = array("I", file.read(4 * words))
+            self._start = file.tell()
 
     @property
     def is_current(self) -> bool:
         """Whether the postings can still be read."""
-        return self._file is None or _stamp_at(self._file) == self._stamp
+        return isinstance(self._source, bytes) or _stamp_at(self._source) == self._stamp
 
     def find(self, words: Iterable[str]) -> dict[str, Postings]:
         """Return the postings of those of the stems *words* that there are.
@@ -127,10 +126,10 @@ class Segment:
         return found
 
     def _opened(self) -> IO[bytes]:
-        if self._file is None:
-            return io.BytesIO(self._data)
+        if isinstance(self._source, bytes):
+            return io.BytesIO(self._source)
         # For each query: a descriptor would be held as long as a catalog, and each of its views, exists.
-        descriptor = open_own(self._file, _MAX_BYTES)
+        descriptor = open_own(self._source, _MAX_BYTES)
         if _stamp_at(descriptor) != self._stamp:
             os.close(descriptor)
             raise OSError("the search index was replaced")
@@ -150,9 +149,9 @@ def build_segment(skills: Iterable[Texts]) -> bytes:
         named = [ids[word] for word in (*words_of(name), *parts_of(name))]
         described = [ids[word] for word in (*words_of(description), *parts_of(description))]
         # `map` and `Counter` run in C: nine of ten words are in the instructions.
-        told = Counter(map(informative.__getitem__, words_of(body)))
-        told.pop(_NOISE, 0)
-        weights = _weights(told, _BODY)
+        instructed = Counter(map(informative.__getitem__, words_of(body)))
+        instructed.pop(_NOISE, 0)
+        weights = _weights(instructed, _BODY)
         for field, words in ((_DESCRIPTION, named + described), (_NAME, named)):
             for own, weight in _weights(Counter(words), field).items():
                 weights[own] = weights.get(own, 0.0) + weight
@@ -235,13 +234,21 @@ def load_segment(name: str) -> Segment | None:
     known = _loaded.get(path)
     if known is not None and known.is_current:
         return known
-    stamp = _stamp_at(path)
-    data = read_cached(name, _MAX_BYTES)
-    if data is None:
+    try:
+        _loaded[path] = segment = Segment(path, _stamp_at(path))
+    except (OSError, ValueError):
         return None
-    # A file that was replaced after the stamp was taken is found to be another one at the first query.
-    _loaded[path] = segment = Segment(data, path, stamp)
     return segment
+
+
+def _check(file: IO[bytes]) -> None:
+    """Leave *file*, which `write_cached` wrote, behind its checksum; raise `ValueError` if that is not right."""
+    stated, total = file.read(_CHECKSUM), 0
+    while part := file.read(1 << 20):  # never all at once: it may have a hundred megabytes
+        total = zlib.crc32(part, total)
+    if total.to_bytes(_CHECKSUM, "little") != stated:
+        raise ValueError("damaged")
+    file.seek(_CHECKSUM)
 
 
 def save_segment(name: str, data: bytes) -> Segment:

@@ -48,7 +48,7 @@ def words_of(text: str) -> list[str]:
         text = folded(text)
         if _OTHER_LETTER.search("".join(_NOT_ASCII.findall(text))):
             return _WORD.findall(_WIDE.sub(_pairs, text).lower())
-    # Dashes, quotes, emoji are no part of a word. As bytes, six times as fast as the pattern.
+    # Dashes, quotes, emoji are not parts of words. As bytes, six times as fast as the pattern.
     return text.encode("ascii", "replace").translate(_SEPARATED).decode().split()
 
 

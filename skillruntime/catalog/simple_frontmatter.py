@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
-__all__ = ["plain_text", "scan"]
+__all__ = ["scan"]
 
 # Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in another way.
 # A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
@@ -57,12 +57,8 @@ _NEXT = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _NAME, _DESCRIPTION, _STATED_VERSION, _MODEL, _USER, _METADATA = range(1, 7)
-# What a line of a quoted text at the left margin, where real ones continue too, cannot be: the end of the document, or
-# what a repair of YAML that is broken elsewhere would read as a field or a comment.
-_NO_TEXT = re.compile(r"\n(?:---|\.\.\.|#|[A-Za-z_][\w.-]*[ \t]*:(?=[ \t\n]))")
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
-_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _KEY_OR_ITEM = re.compile(r"( ++)((?:- ++)?)((?:[A-Za-z_][\w.-]*+:(?= |\Z))?) *+([^\s#|>].*|\Z)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
@@ -98,16 +94,15 @@ def scan(block: str) -> Summary | None:
             if values[which] is not None:
                 return None  # YAML reports a key that is there twice
             values[which] = field[which]
-    return _summary_of(block, values)
+    return _summary_of(values)
 
 
-def _summary_of(block: str, values: list[str | None]) -> Summary | None:
+def _summary_of(values: list[str | None]) -> Summary | None:
     name, description, version = values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION]
     metadata = values[_METADATA]
-    if (name is None or description is None) and not _may_be_missing(block, values):
-        return None
-    name = _text(name) if name else ""
-    description = _text(description) if description else ""
+    if name is None or description is None:
+        return None  # or written in another case
+    name, description = _text(name), _text(description)
     if name is None or description is None:
         return None
     version = version and version.strip("\"' ")
@@ -125,18 +120,6 @@ def _summary_of(block: str, values: list[str | None]) -> Summary | None:
             return None
         flags = stated_flags
     return _new_summary(Summary, (name, description, version or None, flags))
-
-
-def _may_be_missing(block: str, values: list[str | None]) -> bool:
-    """Whether the name or the description is really missing, and the block has any field at all."""
-    lower = f"\n{block.lower()}"
-    # In another case they count too, with a diagnostic.
-    if values[_NAME] is None and "\nname" in lower:
-        return False
-    if values[_DESCRIPTION] is None and "\ndescription" in lower:
-        return False
-    # Without any field it is perhaps no mapping at all.
-    return any((values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION], values[_METADATA]))
 
 
 def _flags_of(*words: str | None) -> int | None:
@@ -203,18 +186,11 @@ def _is_mapping(lines: list[str]) -> bool:
 def _json_version(text: str) -> str | None:
     """Return the version in a JSON object: 19 % of real skills have one as the value of ``metadata``.
 
-    JSON means the same in YAML. A comma before a closing bracket is valid in YAML only, and
-    formatters write it.
+    JSON means the same in YAML.
     """
-    decode = _json_decoder()
     try:
-        fields = decode(text)
-    except ValueError:
-        try:
-            fields = decode(_TRAILING_COMMA.sub("", text))
-        except (ValueError, RecursionError):
-            return None
-    except RecursionError:
+        fields = _json_decoder()(text)
+    except (ValueError, RecursionError):
         return None
     version = fields.get("version", "") if isinstance(fields, dict) else None
     return version if isinstance(version, str) and _PLAIN_VERSION.fullmatch(version) else None
@@ -230,12 +206,7 @@ def _json_decoder() -> Callable[[str], Any]:
 def _text(value: str) -> str | None:
     """Return the text of a scalar that is plain, quoted, or a block."""
     if value[0] in "\"'":
-        if "\n" in value:
-            if _NO_TEXT.search(value):
-                return None
-            first, *below = value.split("\n")
-            value = _folded(first, below)
-        return _quoted_text(value.rstrip(" "))
+        return None if "\n" in value else _quoted_text(value.rstrip(" "))
     if value[0] in "|>":
         header, *below = value.split("\n")
         return _block_text(header, below)
@@ -245,39 +216,9 @@ def _text(value: str) -> str | None:
     return value.rstrip(" ") if _is_plain(value) else None
 
 
-def plain_text(value: str, below: list[str]) -> str | None:
-    """Return the text of a plain scalar that begins with *value* (YAML 1.2.2, section 7.3.3), ``None`` if uncertain."""
-    value = value.rstrip(" ")
-    if not value or not (value[0].isalpha() or (value[0].isdigit() and _VERSION.match(value))) or not _is_plain(value):
-        return None
-    if not below:
-        return value
-    if any(line[:1] == "-" for line in below):
-        return None
-    lines = [value, *(line.strip(" ") for line in below)]
-    return " ".join(lines) if all(line and line[0] != "#" and _is_plain(line) for line in lines) else None
-
-
 def _is_plain(line: str) -> bool:
     """Whether nothing in *line* ends a plain scalar."""
     return ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
-
-
-def _folded(value: str, below: list[str]) -> str:
-    """Return the folded lines of a quoted scalar (YAML 1.2.2, section 7.3.1); empty if YAML is required."""
-    text = value.rstrip(" ")
-    breaks = 0
-    if "\t" in text:
-        return ""
-    for line in below:
-        if not line.strip(" "):
-            breaks += 1
-            continue
-        if "\t" in line:
-            return ""
-        text += ("\n" * breaks or " ") + line.strip(" ")
-        breaks = 0
-    return text
 
 
 def _quoted_text(value: str) -> str | None:

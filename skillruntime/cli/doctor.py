@@ -11,7 +11,7 @@ import click
 
 from skillruntime import __version__
 from skillruntime.cli.output import json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.roots import PLACES, catalog_options, open_catalog
 from skillruntime.extras import installed_extras
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     lines += [f"  {level}: {reason or 'works'}" for level, reason in found["sandboxes"].items()]
     lines += ["", f"Skills: {found['skills']}, called in {found['workspace']}"]
     lines += [f"  {root['path']} ({'trusted' if root['trusted'] else 'not trusted'})" for root in found["roots"]]
+    if not found["roots"]:
+        lines.append(f"  looked in {', '.join(PLACES)}")
     if found["unavailable"]:
         lines += ["", "Not ready to run"]
     for name, missing in found["unavailable"].items():

@@ -24,11 +24,10 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     Without it, the first search of an agent has names and descriptions only. Later searches read what has changed.
     """
     catalog = open_catalog(directories, trust=trust)
-    is_kept = catalog.index_for_search()
+    catalog.search("", wait=True)
 
     def draw(out: Console) -> None:
-        skills = f"{len(catalog):,} skill{'' if len(catalog) == 1 else 's'}" if catalog else no_skills(directories)
-        where = "" if is_kept or not catalog else "; the index cannot be kept: see SKILLRUNTIME_CACHE"
-        out.print(f"[green]indexed[/] {skills}{where}" if catalog else skills)
+        many = "" if len(catalog) == 1 else "s"
+        out.print(f"[green]indexed[/] {len(catalog):,} skill{many}" if catalog else no_skills(directories))
 
-    print_result({"skills": len(catalog), "kept": is_kept}, draw, as_json=as_json)
+    print_result({"skills": len(catalog)}, draw, as_json=as_json)

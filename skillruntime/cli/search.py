@@ -29,24 +29,25 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
     The best match comes first. Skills that are hidden from models are left out. To a pipe, each result is a line with
     tabs: name, score, description.
     """
+    from skillruntime.catalog.closest_names import nearest_names
+
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)
     found = catalog.search(words, limit, wait=True)
     # Scores compare only within one query, so a person sees them as a share of the best; what rounds to 0 % is noise.
     hits = [hit for hit in found if hit.score >= found[0].score * _LEAST_SHARE]
+    guesses = [] if hits else nearest_names(words, catalog.for_model(), 3)
 
     def draw(console: Console) -> None:
         from rich.table import Table
-
-        from skillruntime.catalog.closest_names import nearest_names
 
         # On stderr: a pipe that counts lines counts results.
         if not catalog:
             click.echo(no_skills(directories), err=True)
         elif not hits:
             text = f"No skill matches ({len(catalog):,} searched); try other words, or run: skillruntime list"
-            guess = ", ".join(nearest_names(words, catalog.for_model(), 3))
-            click.echo(f"{text}\nThe nearest names, which is a guess: {guess}" if guess else text, err=True)
+            guess = f"\nThe nearest names, which is a guess: {', '.join(guesses)}" if guesses else ""
+            click.echo(f"{text}{guess}", err=True)
         elif not console.is_terminal:
             print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
         else:
@@ -60,4 +61,5 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
             console.print(table)
 
     listed = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
-    print_result({"query": words, "skills": listed}, draw, as_json=as_json)
+    nearest = {"nearest_names": guesses} if guesses else {}
+    print_result({"query": words, "skills": listed, **nearest}, draw, as_json=as_json)

@@ -248,9 +248,6 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
 
 
 def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
-    # ``--env=``: a script that takes its words apart by hand takes flag and value as one word.
-    if flag.endswith("="):
-        return [flag + text]
     is_risky = attach or _is_flag(text)
     # The next word is the value in any case, so a dash is not a reason to attach it.
     is_next = line.parser in _NEXT_WORD_IS_THE_VALUE and not (attach and line.parser not in _BY_HAND)

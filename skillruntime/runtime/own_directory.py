@@ -90,6 +90,18 @@ class CallFiles:
             self.missing.append(path)
         return target
 
+    def resolve_texts(self, value: Any) -> None:
+        """Have the files copied in that texts in *value* name: many scripts do not say which texts are paths."""
+        if isinstance(value, dict):
+            self.resolve_texts([*value.values()])
+        elif isinstance(value, list):
+            for item in value:
+                self.resolve_texts(item)
+        elif isinstance(value, str) and (source := self._own.workspace.resolve(value)) is not None:
+            with suppress(OSError):  # a text of thousands of letters is no name
+                if stat.S_ISREG(source.lstat().st_mode):
+                    self.resolve(value)
+
     def open(self) -> Path:
         """Copy in what the call names, and return the directory; new and changed files are listed from now on.
 

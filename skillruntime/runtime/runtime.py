@@ -400,7 +400,7 @@ class SkillRuntime:
             finish_reason=options.get("finish_reason"),
         )
         arguments = accepted.arguments
-        watched = self._files_of(target, workspace)
+        watched = self._files_of(target, workspace, arguments)
         if target.has_paths:
             from skillruntime.runtime.path_arguments import with_resolved_paths
 
@@ -415,13 +415,17 @@ class SkillRuntime:
             return Prepared(request, target, accepted, arguments, timeout, watched)
         return Prepared(request, target, accepted, arguments, timeout, watched, grants=granted)
 
-    def _files_of(self, target: Target, workspace: Workspace) -> WatchedWorkspace | CallFiles:
+    def _files_of(
+        self, target: Target, workspace: Workspace, arguments: dict[str, Any]
+    ) -> WatchedWorkspace | CallFiles:
         """Return where one call of *target* works, and how its files are exchanged."""
         if not target.needs_approval or self._shares_workspace or target.skill is None:
             return WatchedWorkspace(workspace, is_untrusted=target.needs_approval)
         from skillruntime.runtime.own_directory import CallFiles, own_directory
 
-        return CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
+        files = CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
+        files.resolve_texts(arguments)
+        return files
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope.

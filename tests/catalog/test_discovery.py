@@ -283,7 +283,8 @@ def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(tmp_path: Pat
     found = [each for each in discover(root, use_index=False).diagnostics if each.rule == "not-offered"]
 
     assert [each.message for each in found] == [
-        "4 SKILL.md files are not offered: inside another skill, beside another SKILL.md, or nested too deep; "
+        "4 SKILL.md files are not offered: inside another skill, beside another SKILL.md, a hard link of one, "
+        "or nested too deep; "
         f"the first is {root}/1/2/3/4/5/6/deep/SKILL.md"
     ]
 
@@ -335,3 +336,27 @@ def test_a_long_frontmatter_below_a_heading_with_dashes_is_read_to_its_end(tmp_p
     (tmp_path / "SKILL.md").write_text(f"# A --- B\n---\nname: pdf\n# {'c' * 5000}\ndescription: Reads PDFs\n---\n")
 
     assert discover(tmp_path, use_index=False)["pdf"].description == "Reads PDFs"
+
+
+def test_hard_links_of_one_file_are_one_skill(tmp_path: Path, own_cache: Path) -> None:
+    """As package managers make them: one note for all, and no larger index; with other bytes it is another skill."""
+    text = "---\nname: pdf\ndescription: Reads PDF files.\n---\n"
+    (tmp_path / "a/pdf").mkdir(parents=True)
+    (tmp_path / "a/pdf/SKILL.md").write_text(text)
+    discover(tmp_path)
+    alone = (own_cache / "catalog.index").stat().st_size
+    for number in range(50):
+        (tmp_path / f"b{number}/pdf").mkdir(parents=True)
+        os.link(tmp_path / "a/pdf/SKILL.md", tmp_path / f"b{number}/pdf/SKILL.md")
+    found = discover(tmp_path)
+
+    assert [found["pdf"].path, *found.shadowed] == [str(tmp_path / "a/pdf/SKILL.md")]
+    assert [(each.rule, each.message[:30]) for each in found.diagnostics] == [
+        ("not-offered", "50 SKILL.md files are not offe")
+    ]
+    assert (own_cache / "catalog.index").stat().st_size < alone + 50 * 100  # the directories that are searched
+    assert list(found.refresh().shadowed) == []
+    (tmp_path / "b7/pdf/SKILL.md").unlink()
+    (tmp_path / "b7/pdf/SKILL.md").write_text(text)
+
+    assert list(found.refresh().shadowed) == ["b7:pdf"]

@@ -263,6 +263,17 @@ def test_search_gives_the_best_first(run: Run) -> None:
     assert data["skills"][0]["score"] > 0
 
 
+def test_index_keeps_the_index_for_later_searches(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, and a file in the cache directory."""
+    own_cache = tmp_path / "own-cache"
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(own_cache))
+    drawn = run("index")
+
+    assert (drawn.exit_code, drawn.stdout) == (0, "indexed 3 skills\n")
+    assert len(list(own_cache.glob("search/*.index"))) == 1
+    assert json.loads(run("index", "--json").stdout) == {"skills": 3}
+
+
 def test_search_without_results_is_not_a_failure(run: Run) -> None:
     """It says what to do, and the list is empty."""
     result = run("search", "xylophone")

@@ -38,7 +38,7 @@ BY_HAND = {
         "import sys\nif len(sys.argv) < 2:\n    sys.exit(1)\nsource = sys.argv[1]\n"
         "if len(sys.argv) > 2:\n    depth = sys.argv[2]\n",
         ["source", "depth"],
-        ["source"],
+        [],
     ),
     "words that are passed on": ("x.sh", '#!/bin/sh\nexec make "$@"\n', ["args"], []),
 }

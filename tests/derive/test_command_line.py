@@ -79,7 +79,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (
         "a20_types.py",
         {
-            "flag": False,
+            "flag": "no",
             "data": {"a": ["b", None]},
             "weird": False,
         },

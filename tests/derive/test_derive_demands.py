@@ -181,3 +181,51 @@ def test_an_exit_with_what_the_work_came_to_refuses_nothing() -> None:
 
     assert derivation.complete
     assert accepts(derivation, {})
+
+
+def test_a_status_that_is_computed_and_what_is_printed_demand_nothing() -> None:
+    """``sys.exit(0 if ok else 1)``, and an index that is printed where a name is left out, refuse no call."""
+    source = (
+        "import argparse, json, sys\np = argparse.ArgumentParser()\np.add_argument('--name')\nargs = p.parse_args()\n"
+        "def main():\n    if args.name is None:\n        print(dumps(INDEX))\n        return\n    work(args.name)\n"
+        "main()\nif args.name == 'x':\n    sys.exit(0 if ok else 1)\n"
+    )
+
+    found = derived(source)
+
+    assert "required" not in found.document["input"]
+    assert found.complete
+
+
+def test_a_usage_error_about_what_arguments_were_made_into_is_named() -> None:
+    """``queries = list(args.queries)``: ``if not queries: p.error(...)`` may refuse the least call."""
+    source = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('queries', nargs='*')\nargs = p.parse_args()\n"
+        "queries = list(args.queries) if args.queries else []\nif not queries:\n    p.error('which?')\n"
+    )
+
+    assert not derived(source).complete
+
+
+def test_a_list_that_loses_its_separator_is_not_filled_by_the_script() -> None:
+    """``args.command = args.command[1:]`` gives no value where there was none: the list is required."""
+    source = (
+        "import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('command', nargs=argparse.REMAINDER)\n"
+        "args = p.parse_args()\nif args.command and args.command[0] == '--':\n    args.command = args.command[1:]\n"
+        "if not args.command:\n    print('Error: no command')\n    sys.exit(1)\n"
+    )
+
+    assert derived(source).document["input"]["required"] == ["command"]
+
+
+def test_arguments_added_in_a_loop_over_parsers_belong_to_each() -> None:
+    """``for each in (pack, unpack): each.add_argument(...)`` adds to both commands."""
+    source = (
+        "import argparse\np = argparse.ArgumentParser()\nsub = p.add_subparsers(dest='what', required=True)\n"
+        "pack = sub.add_parser('pack')\nunpack = sub.add_parser('unpack')\n"
+        "for each in (pack, unpack):\n    each.add_argument('--json', action='store_true')\np.parse_args()\n"
+    )
+
+    branches = derived(source).document["input"]["oneOf"]
+
+    assert [sorted(each["properties"]) for each in branches] == [["json", "what"], ["json", "what"]]

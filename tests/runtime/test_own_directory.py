@@ -47,6 +47,22 @@ def files_of(response: SkillResponse) -> list[str]:
     return [file["path"] for file in (response.metadata or {}).get("files", ())]
 
 
+def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
+    """Most scripts do not say which of their texts are paths; directories and keys are not meant."""
+    workspace = tmp_path / "workspace"
+    (workspace / "folder").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "texts", "folder/inside.txt"):
+        (workspace / name).write_text(name)
+    schema = {"type": "object", "properties": {"texts": {"type": "array", "items": {"type": "string"}}}}
+    source = "import json, os\nprint(json.dumps(sorted(name for _, _, names in os.walk('.') for name in names)))"
+    write(tmp_path / "skills", "reader", source, schema)
+
+    runtime = runtime_of(tmp_path / "skills", "auto", workspace=workspace)
+    response = runtime.call_sync("reader", {"texts": ["a.txt", "folder", "b.txt", "x" * 5000, "..", "no.txt"]})
+
+    assert response.data == ["a.txt", "b.txt"]
+
+
 def test_a_file_that_the_call_names_is_readable_and_no_other(tmp_path: Path, level: str) -> None:
     """The script gets a copy at the same relative place; the rest of the workspace is not there."""
     workspace = tmp_path / "workspace"

@@ -369,7 +369,10 @@ async def _serve_over_socket(
             connections_per_address=connections_per_address,
             on_ready=ready.set,
         )
-        async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
+        async with (
+            HttpTransport(AddressGuard(allow_all=True), timeout=300) as transport,
+            anyio.create_task_group() as tasks,
+        ):
             tasks.start_soon(server.serve, [listening])
             await ready.wait()
             try:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,6 +92,14 @@ def check(run: Any, result: dict[str, Any]) -> None:
     assert json.loads(json.dumps(result)) == result
 
 
+# DBOS writes timestamps with unixepoch('subsec') where Python is 3.12 or newer.
+needs_sqlite = pytest.mark.skipif(
+    sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42), reason="DBOS needs SQLite 3.42 here"
+)
+
+
+@needs_sqlite
+@pytest.mark.processes
 def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that is retried by DBOS."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")
@@ -104,6 +114,8 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         check(run, result)
 
 
+@needs_sqlite
+@pytest.mark.processes
 def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
     """The host has the instance of the process, and the server a file; a step that is retried runs the skill once."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")

@@ -36,10 +36,6 @@ _PLACE = {
 _SLICED = re.compile(
     r"\b(\w++)[ ]*=[ ]*(?:\w++\()?(?:sys\.argv\[1:\]|process\.argv\.slice\(2\)|Deno\.args|Bun\.argv\.slice\(2\))"
 )
-_COUNTED = re.compile(
-    r"(?:len\((?:sys\.)?argv\)|process\.argv\.length|\bARGV\.(?:size|length|count)|\$\{?#\}?\"?)"
-    r"[ ]*(<=?|!==?|-lt|-ne|-le)[ ]*(\d)"
-)
 _ANY_COUNT = re.compile(
     r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#|IndexError|args\.length|len\(args\)"
 )
@@ -183,24 +179,17 @@ def _named(usages: list[str]) -> list[Argument]:
 
 
 def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
-    """Return a place for each word used by its number; those that are counted, or not tested, are required."""
-    counts = [_counted(match[0], match[1], int(match[2])) for match in _COUNTED.finditer(text)]
+    """Return a place for each word used by its number; they are required where their number is not tested."""
     last = max(places)
-    least = max(counts, default=0 if _ANY_COUNT.search(text) or ":-" in text else last)
+    least = 0 if _ANY_COUNT.search(text) or ":-" in text else last
     found: list[Argument] = []
     for number in range(1, last + 1):
         variable = places.get(number, ("", ""))[1].lower().strip("_")
         is_free = variable and variable not in {each.name for each in found}
         name = plain_name(variable) if is_free else f"argument_{number}"
         text = "" if is_free else f"Word {number}"
-        found.append(Argument(name, required=number <= min(least, last), description=text))
+        found.append(Argument(name, required=number <= least, description=text))
     return found
-
-
-def _counted(shown: str, operator: str, number: int) -> int:
-    # ``sys.argv`` counts the script too, ``process.argv`` the program and the script.
-    others = 1 if shown.startswith("len(") else 2 if shown.startswith("process") else 0
-    return max(number + (operator in ("<=", "-le")) - others, 0)
 
 
 def _mention_flags(command: Command, text: str) -> None:

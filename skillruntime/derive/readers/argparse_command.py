@@ -10,14 +10,13 @@ from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.argparse_arguments import NO_EFFECT, Read, long_flag, read_argument
 from skillruntime.derive.readers.argparse_parsers import Parser
+from skillruntime.derive.readers.python_checks import HANDLERS
 from skillruntime.derive.text_fields import first_paragraph, free_name, plain_name
 
 __all__ = ["read_parser"]
 
 EXCLUSIVE_LIMIT = 60
 """Members of an exclusive group that a contract can exclude from each other."""
-
-_HANDLERS = ("func", "handler", "fn", "run", "callback")
 
 
 def read_parser(parser: Parser, *, description: str = "") -> Command:
@@ -47,7 +46,7 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
         command.notes.append("the script ignores unknown arguments (parse_known_args)")
     _read_commands(parser, command)
     _report_out_of_reach(command)
-    function = next((parser.defaults[key] for key in _HANDLERS if key in parser.defaults), None)
+    function = next((parser.defaults[key] for key in HANDLERS if key in parser.defaults), None)
     command.handler = function.name if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else ""
     return command
 

@@ -230,6 +230,13 @@ class _Reader:
         # ``for name, help in COMMANDS.items():``.
         targets = [dotted(each) for each in (node.target.elts if isinstance(node.target, ast.Tuple) else [node.target])]
         leaves = any(isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node))
+        parsers = [names.find(dotted(each)) for each in getattr(node.iter, "elts", [])]
+        # ``for each in (pack, unpack): each.add_argument("--verbose")``.
+        if any(parsers) and not leaves and len(targets) == 1:
+            for each in parsers:
+                names.bind(targets[0], each)
+                self.statements(node.body, names)
+            return
         if items is UNKNOWN or leaves or "" in targets:
             self.value(node.iter, names)
             self.under_condition(node.body, names)

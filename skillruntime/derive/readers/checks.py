@@ -138,11 +138,8 @@ def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) 
     is_open = all(None in [_holds(test, way) for test in tests] for way in ways)
     # A value of an enumeration has been checked already.
     is_checked = tested <= {each.name for each in command.arguments if "enum" in each.value.schema}
-    if (
-        is_open
-        and (is_checked or not check.is_usage)
-        and all(_is_there(way.get(name)) for way in ways for name in tested)
-    ):
+    are_there = all(_is_there(way.get(name)) for way in ways for name in tested)
+    if is_open and are_there and (is_checked or not check.is_usage):
         command.notes.append(f"the script refuses some values of {', '.join(sorted(tested))}: `{check.shown[:80]}`")
         return
     reason = f"the script ends if `{check.shown[:80]}`, which cannot be decided"
@@ -180,7 +177,7 @@ def _require(command: Command, names: list[str]) -> None:
         if names not in command.one_of:
             command.one_of.append(names)
         return
-    least = max(found.least, int(found.takes == "values"))
+    least = max(found.least, int(found.takes in ("values", "rest")))
     required = replace(found, required=True, least=least, default=ABSENT)
     command.arguments[command.arguments.index(found)] = required
 
@@ -266,6 +263,9 @@ def _value(operand: Test, values: Mapping[str, Any]) -> Any:
     if operand[0] == "value":
         return operand[1]
     value = values.get(operand[1], UNDECIDED)
+    # ``len(None)`` would fail: a list that is left out is empty.
+    if operand[0] == "len" and value is None:
+        return 0
     if operand[0] == "len":
         return len(value) if isinstance(value, list) else UNDECIDED
     return value

@@ -325,7 +325,8 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
     if named.get("flag_value", True) is not True:
         return replace(argument, name=flags[0], takes="nothing")
     if is_flag is None and kind is None:
-        is_flag = _is_flag_by_default(named)
+        # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
+        is_flag = (type(default), "multiple" in named) == (bool, False)
     if is_flag or off is not None:
         known = default if isinstance(default, bool) and off else ABSENT
         return replace(argument, takes="nothing", off_flag=off, default=known)
@@ -337,11 +338,6 @@ def _read_option(made: Called, declarations: list[str], command: Command) -> Arg
     known = ABSENT if required else _fitting_default(default, value, multiple or nargs != 1)
     argument = replace(argument, value=value, default=known, repeat=multiple)
     return argument if nargs == 1 else replace(argument, takes="values", length=nargs, least=nargs)
-
-
-def _is_flag_by_default(named: dict[str, Any]) -> bool:
-    # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
-    return isinstance(named.get("default"), bool) and "multiple" not in named
 
 
 def _noted(command: Command, shown: str, value: ValueType) -> ValueType:

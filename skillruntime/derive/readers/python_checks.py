@@ -11,11 +11,14 @@ from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Check, Test, least_call, names_in, refuse
 from skillruntime.derive.readers.python_values import Function, Source, all_nodes, dotted, own_nodes
 
-__all__ = ["apply_checks", "checks_of_arguments", "checks_of_function", "refusal"]
+__all__ = ["HANDLERS", "apply_checks", "checks_of_arguments", "checks_of_function", "refusal"]
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
 """Conditions around a check; behind more of them nothing is decided."""
+
+HANDLERS = ("func", "handler", "fn", "run", "callback")
+"""Names under which ``set_defaults`` keeps the function of a command: where it is there, a command was chosen."""
 
 _USAGE_ERRORS = (
     *("UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage", "MissingParameter", "ClickException"),
@@ -25,9 +28,7 @@ _EXITS = ("SystemExit", "exit", "quit", "Exit", "_exit")
 _OUTPUT = ("print", "echo", "secho", "write", "error", "warning", "critical", "exception", "info")
 _TRIMS = ("strip", "lstrip", "rstrip", "lower", "upper", "split")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
-_MACHINE = frozenset(
-    {"exists", "is_file", "is_dir", "isfile", "isdir", "access", "which", "isatty", "environ", "getenv"}
-)
+_MACHINE = ("exists", "is_file", "is_dir", "isfile", "isdir", "access", "which", "isatty", "environ", "getenv")
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.Is: "==",
@@ -49,6 +50,8 @@ class _Names:
     values: dict[str, str] = field(default_factory=dict)
     tests: dict[str, Test] = field(default_factory=dict)
     """When other names hold something that is not empty: ``source = args.file or args.url``."""
+    derived: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The arguments that other names are made of: ``files = read_list(args.list)``."""
     problems: set[str] = field(default_factory=set)
     """Names of what a function of the script gave for all that was parsed: ``problems = validate(args)``."""
 
@@ -62,10 +65,19 @@ class _Names:
             # ``vars(parser.parse_args())``.
             case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))) if dotted(owner) in self.holders:
                 return name
-            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_]) if dotted(owner) in self.holders:
+            case (
+                ast.Call(func=ast.Name(id="getattr"), args=[owner, name_, *_])
+                | ast.Call(func=ast.Attribute(value=owner, attr="get"), args=[name_, *_])
+            ) if dotted(owner) in self.holders:
                 # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
                 return str(getattr(name_, "value", "an argument"))
         return None
+
+    def made_of(self, node: ast.expr) -> frozenset[str]:
+        """Return the arguments that *node* mentions, or that what it mentions was made of."""
+        nodes = all_nodes(node)
+        own = frozenset(name for each in nodes if (name := self.given(each)))
+        return own.union(*(self.derived.get(each.id, ()) for each in nodes if isinstance(each, ast.Name)))
 
 
 @dataclass(slots=True)
@@ -91,6 +103,11 @@ class _Walk:
                     yield from self.body(inner, before)
                 case ast.If():
                     yield from self.chain(each, before)
+                case ast.Match(subject=subject, cases=cases):
+                    decides = ("unknown", self.names.made_of(subject))
+                    for one in cases:
+                        if refusal(one.body, self.functions):
+                            yield Check([*before, decides], ast.unparse(subject), False, each.lineno, self.inside[-1])
                 case ast.For(body=inner) | ast.While(body=inner):
                     yield from self.body(inner, [*before, ANYTHING])
                 case ast.Try(body=inner, orelse=rest):
@@ -115,6 +132,10 @@ class _Walk:
             if how:
                 shown = ast.unparse(statement.test)
                 is_usage = how == "usage" or any("usage" in ast.unparse(each).lower() for each in body)
+                made_of = self.names.made_of(statement.test)
+                # ``if not files: parser.error(...)``: the values that they are made of decide it.
+                if is_usage and made_of and not names_in(condition):
+                    condition, is_usage = ("unknown", made_of), False
                 yield Check([*before, condition], shown, is_usage, statement.lineno, self.inside[-1])
             elif body:
                 yield from self.body(body, [*before, condition])
@@ -126,13 +147,16 @@ class _Walk:
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         """Note what holds what was parsed, and what the script sets itself."""
         calls = [each for each in [value, *own_nodes(value)] if isinstance(each, ast.Call)]
+        made_of = self.names.made_of(value)
         name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
-        if any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
+        copies = any(dotted(each.func) in ("vars", "dict") and _given_all(each, self.names) for each in calls)
+        if copies or any(_is_parse(each) or dotted(each.func) in self.parsing for each in calls):
             self.names.holders.add(name)
         elif any(dotted(each.func) in self.functions and _given_all(each, self.names) for each in calls):
             self.names.problems.add(name)
         elif isinstance(target, ast.Attribute) and (own := self.names.given(target)):
-            self.filled.add(own)
+            # ``args.command = args.command[1:]`` fills nothing.
+            self.filled |= {own} if _to_test(value, self.names) != ("given", own) else set()
         elif (own := self.names.given(value)) is not None:
             self.names.values[name] = own
         # ``query = args.query``, and something else later: it may be either.
@@ -140,6 +164,7 @@ class _Walk:
             self.names.tests[name] = ("unknown", frozenset({self.names.values.pop(name)}))
         elif _is_of_arguments(test := _to_test(value, self.names)):
             self.names.tests[name] = test
+        self.names.derived[name] = self.names.derived.get(name, frozenset()) | made_of
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
@@ -200,7 +225,8 @@ def apply_checks(
     outer = outer or {}
     handlers = {each.handler for each in command.all_commands()} - {command.handler, ""}
     below = {word: _names_below(inner) for word, inner in command.commands.items()}
-    inside = set().union(*below.values(), {command.chooser}) - {each.name for each in command.arguments}
+    inside = set().union(*below.values(), {command.chooser}, HANDLERS) if below else set()
+    inside -= {each.name for each in command.arguments}
     _apply_own(command, [each for each in checks if each.function not in handlers], inside, filled, outer)
     values = {**outer, **least_call(command, filled)}
     for word, inner in command.commands.items():
@@ -243,14 +269,14 @@ def refusal(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
 
     ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
     """
-    calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    calls = [each.value for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
     for each in calls:
-        owner, _, name = dotted(each).rpartition(".")
+        owner, _, name = dotted(each.func).rpartition(".")
         if name in ("print_help", "print_usage", "fail") or (name == "error" and owner and "log" not in owner.lower()):
             return "usage"
     last = body[-1]
     if isinstance(last, ast.Return):
-        return _returned(last, len(body) - 1, [dotted(each).rpartition(".")[2] for each in calls])
+        return _returned(last, len(body) - 1, calls)
     call = last.value if isinstance(last, ast.Expr) else last.exc if isinstance(last, ast.Raise) else None
     if not isinstance(call, ast.Call):
         return ""
@@ -265,17 +291,19 @@ def refusal(body: list[ast.stmt], functions: Mapping[str, Function] = MappingPro
 def _exited(call: ast.Call) -> str:
     """``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error."""
     status = [*call.args, *(each.value for each in call.keywords), None][0]
-    # ``sys.exit(run(args))``: what the work came to.
-    if dotted(status.func if isinstance(status, ast.Call) else None).islower():
+    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
+    if isinstance(status, ast.IfExp) or dotted(status.func if isinstance(status, ast.Call) else None).islower():
         return ""
     return "work" if status is not None and getattr(status, "value", "") not in (0, None) else ""
 
 
-def _returned(last: ast.Return, before: int, called: list[str]) -> str:
+def _returned(last: ast.Return, before: int, calls: list[ast.Call]) -> str:
     status = getattr(last.value, "value", None) if isinstance(last.value, ast.Constant | None) else 0
-    # ``print("--input is required"); return``.
+    # ``print("--input is required"); return``; ``print(json.dumps(index)); return`` has done its work.
     if status is None:
-        return "work" if before > 0 and len(called) == before and set(called) <= set(_OUTPUT) else ""
+        messages = [each for each in calls if dotted(each.func).rpartition(".")[2] in _OUTPUT and each.args]
+        are_texts = all(isinstance(each.args[0], ast.Constant | ast.JoinedStr) for each in messages)
+        return "work" if before > 0 and len(messages) == before and are_texts else ""
     # ``sys.exit(main())``: what ``main`` returns is the status.
     return "work" if type(status) is int and status != 0 else ""
 
@@ -311,9 +339,9 @@ def _to_test(node: ast.expr, names: _Names) -> Test:
             return _to_test(owner, names)
         case ast.Subscript(value=owner, slice=ast.Slice()):
             return _to_test(owner, names)
-        case ast.IfExp(body=ast.Subscript(value=owner, slice=ast.Slice()), orelse=other) if names.given(owner):
-            if names.given(owner) == names.given(other):
-                return ("given", names.given(owner))
+        # ``args.command[1:] if args.command[:1] == ["--"] else args.command``.
+        case ast.IfExp(body=one, orelse=other) if _to_test(one, names) == _to_test(other, names):
+            return _to_test(one, names)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             how = _OPERATORS.get(type(op), "in")
             operands = _operand(left, names), _operand(right, names)

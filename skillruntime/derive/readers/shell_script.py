@@ -226,13 +226,11 @@ def _read_arms(case: Statement, words: _Words) -> None:
     every = {name for names in case.patterns for name in _bare(names)}
     for names, body, source in zip(case.patterns, case.parts, case.sources, strict=True):
         patterns = _bare(names)
-        attached = [each[:-1] for each in patterns if re.fullmatch(r"--[\w-]+=\*", each)]
         if all(map(_FLAG.fullmatch, patterns)):
             _read_flag(patterns, body, source, words)
-        # ``--env=*) ENVIRONMENT="${1#*=}"``: the flag and its value are one word.
-        elif len(attached) == len(patterns) and re.search(r"\$\{\w+#", source):
-            if not {each[:-1] for each in attached} <= every:
-                _add_option(words, attached[0], attached, source, takes_value=True)
+        # ``--env=*) ENVIRONMENT="${1#*=}"`` beside ``--env) ENVIRONMENT="$2"``: another way to write the same option.
+        elif {each.removesuffix("=*") for each in patterns} <= every and re.search(r"\$\{\w+#", source):
+            continue
         elif patterns not in (["--"], [""]) and not _ENDS.search(source):
             if "*" not in patterns:
                 raise NotPlainError

@@ -25,14 +25,6 @@ __all__ = ["INTEGER", "NUMBER", "PATH", "fits", "ranged", "read_type", "refuses_
 PATH = ValueType({"type": "string", "format": "path"})
 INTEGER = ValueType({"type": "integer"})
 NUMBER = ValueType({"type": "number"})
-_PATHS = (
-    "pathlib.Path",
-    "argparse.FileType",
-    "builtins.open",
-    "os.path.abspath",
-    "os.path.realpath",
-    "os.path.expanduser",
-)
 _KNOWN = {
     **dict.fromkeys(("builtins.str", "builtins.str.lower", "builtins.str.upper"), TEXT),
     "builtins.int": INTEGER,
@@ -43,7 +35,8 @@ _KNOWN = {
     "json.loads": ValueType({"type": ["object", "array", "number", "boolean", "null"]}, "json"),
     "datetime.date.fromisoformat": ValueType({"type": "string", "format": "date"}),
     "uuid.UUID": ValueType({"type": "string", "format": "uuid"}),
-    **dict.fromkeys(_PATHS, PATH),
+    **dict.fromkeys(("pathlib.Path", "argparse.FileType", "builtins.open"), PATH),
+    **{f"os.path.{each}": PATH for each in ("abspath", "realpath", "expanduser")},
 }
 _KINDS: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
@@ -92,18 +85,7 @@ def _may_refuse(function: Function) -> bool:
 def _read_function(node: Function) -> ValueType | None:
     """Read a function of one parameter by its shape; None where the shape is not known."""
     nodes = all_nodes(node)
-    words = {each.value for each in nodes if isinstance(each, ast.Constant)}
-    returned = {getattr(each.value, "value", None) for each in nodes if isinstance(each, ast.Return)}
-    # ``str2bool``, as it is copied from script to script.
-    if {True, False} <= returned:
-        for yes, no in (("true", "false"), ("yes", "no"), ("y", "n"), ("1", "0"), ("True", "False")):
-            if {yes, no} <= words:
-                return ValueType({"type": "boolean"}, {"words": [[True, yes], [False, no]]})
-    return _converted_once(node, nodes)
-
-
-def _converted_once(node: Function, nodes: list[ast.AST]) -> ValueType | None:
-    """``def positive(text): value = int(text); ...``: beside messages its text is only converted, once."""
+    # ``def positive(text): value = int(text); ...``: beside messages its text is only converted, once.
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
     aside = {id(inner) for each in quoted for inner in all_nodes(each)}
