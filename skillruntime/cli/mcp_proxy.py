@@ -148,9 +148,7 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
     def draw_changes(console: Console) -> None:
         for each in changes:
             before, after = each.parts()
-            console.print(
-                f"{each.tool} {each.path or '(whole)'}: {each.kind}, {each.reason}", markup=False, highlight=False
-            )
+            console.print(f"{each.tool} {each.path}: {each.kind}, {each.reason}", markup=False, highlight=False)
             if before != after:
                 console.print(f"  before: {before}\n  after:  {after}\n", markup=False, highlight=False)
         if not changes:

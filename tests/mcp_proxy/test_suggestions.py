@@ -208,7 +208,7 @@ def test_other_names_that_may_mean_two_things_are_said_and_change_nothing(
     ],
     ids=["of another type", "left out as often", "beside it"],
 )
-def test_what_is_left_out_is_told_from_what_has_another_name(
+def test_what_is_left_out_and_what_has_another_name_are_different_things(
     calls: list[dict[str, Any]], kinds: list[str], tmp_path: Path
 ) -> None:
     """An unlike name is an alias only if nearly all calls without the parameter have one."""
@@ -259,5 +259,5 @@ def test_the_command_prints_other_names_without_a_change(tmp_path: Path) -> None
 
     drawn = CliRunner().invoke(group, ["mcp-proxy", "report", str(tmp_path / "log"), "--suggest"])
 
-    assert "find (whole): other-names, 3 calls have 'from', 'to' and lack 'dst', 'src'" in drawn.output
+    assert "find : other-names, 3 calls have 'from', 'to' and lack 'dst', 'src'" in drawn.output
     assert "before" not in drawn.output
