@@ -159,7 +159,7 @@ def test_every_public_name_resolves() -> None:
 MOST_LINES = {
     "derive": 3_966,
     "contract": 6_346,
-    "catalog": 4_829,
+    "catalog": 4_787,
     "runtime": 4_851,
     "server": 4_399,
     "adapters/mcp_proxy": 2_452,

@@ -59,7 +59,7 @@ _NEXT = re.compile(
 _NAME, _DESCRIPTION, _STATED_VERSION, _MODEL, _USER, _METADATA = range(1, 7)
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
-_KEY_OR_ITEM = re.compile(r"( ++)((?:- ++)?)((?:[A-Za-z_][\w.-]*+:(?= |\Z))?) *+([^\s#|>].*|\Z)", re.ASCII)
+_FIELD = re.compile(r"( ++)[A-Za-z_][\w.-]*+:(?: ++[^\s#|>].*| *+)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
@@ -149,38 +149,16 @@ def _metadata_version(value: str | None, below: str) -> str | None:
     if "version:" not in below:
         return ""
     lines = [line for line in below.split("\n") if line]
-    if not _is_mapping(lines):
-        return None
-    indent = lines[0][: -len(lines[0].lstrip(" "))]
+    fields = [_FIELD.fullmatch(line) for line in lines]
+    indents = {field and field[1] for field in fields}
+    indent = indents.pop()
+    if indents or indent is None:
+        return None  # YAML reads what is not one field on each line
     stated = [line[len(indent) + 8 :].lstrip(" ") for line in lines if line.startswith(f"{indent}version:")]
     if not stated:
         return ""
     version = _VERSION.match(stated[0])
     return version.group(version.lastindex or 0) if len(stated) == 1 and version else None
-
-
-def _is_mapping(lines: list[str]) -> bool:
-    """Whether *lines* are a mapping with a key or a list item on each line: else, where it is broken is unclear."""
-    levels: list[tuple[int, bool]] = []  # the indentation of each open collection, and whether it is a list
-    may_be_deeper = True
-    for line in lines:
-        found = _KEY_OR_ITEM.match(line)
-        if found is None:
-            return False
-        spaces, dash, key, value = found.groups()
-        if not dash and not key:
-            return False
-        while levels and len(spaces) < levels[-1][0]:
-            levels.pop()
-            may_be_deeper = False
-        for level in ((len(spaces), True),) * bool(dash) + ((len(spaces) + len(dash), False),) * bool(key):
-            if may_be_deeper and (not levels or level[0] > levels[-1][0]):
-                levels.append(level)
-            elif levels[-1:] != [level]:
-                return False
-            may_be_deeper = bool(dash)
-        may_be_deeper = bool(key) and not value
-    return bool(levels) and not levels[0][1]
 
 
 def _json_version(text: str) -> str | None:
@@ -234,38 +212,15 @@ def _quoted_text(value: str) -> str | None:
 
 
 def _block_text(header: str, below: list[str]) -> str | None:
-    """Return a block scalar (YAML 1.2.2, sections 8.1.2 and 8.1.3), ``None`` if its indentation is unclear.
+    """Return a block scalar (YAML 1.2.2, section 8.1) whose lines are all at one indentation; else ``None``.
 
     Trailing line breaks are not exact, because name and description are stripped.
     """
     # A header with an indentation indicator (`|2`) is rare: YAML reads it.
     if header.rstrip(" ") not in ("|", ">", "|-", ">-", "|+", ">+") or not below:
         return None
-    first = below[0]
-    indent = len(first) - len(first.lstrip(" "))
-    if indent == 0 or not first.strip(" ") or first[indent] == "\t":
+    indent = len(below[0]) - len(below[0].lstrip(" "))
+    margin, lines = below[0][:indent], [line[indent:] for line in below]
+    if not indent or any(not line.startswith(margin) for line in below) or any(line[:1] in " \t" for line in lines):
         return None
-    margin = first[:indent]
-    lines: list[str] = []
-    for line in below:
-        if not line:
-            lines.append("")
-        elif line.startswith(margin) and not line.isspace():
-            lines.append(line[indent:])
-        elif margin.startswith(line):
-            lines.append("")
-        else:
-            return None
-    if header[0] == "|":
-        return "\n".join(lines)
-    text = lines[0]
-    breaks = 0
-    was_deeper = text[0] in " \t"
-    for line in lines[1:]:
-        if not line:
-            breaks += 1
-            continue
-        is_deeper = line[0] in " \t"  # breaks around more-indented lines are not folded
-        text += ("\n" * (breaks + 1) if is_deeper or was_deeper else "\n" * breaks or " ") + line
-        breaks, was_deeper = 0, is_deeper
-    return text
+    return ("\n" if header[0] == "|" else " ").join(lines)

@@ -98,7 +98,7 @@ class CallFiles:
             for item in value:
                 self.resolve_texts(item)
         elif isinstance(value, str) and (source := self._own.workspace.resolve(value)) is not None:
-            with suppress(OSError):  # a text of thousands of letters is no name
+            with suppress(OSError):  # thousands of letters, which no file has as its name
                 if stat.S_ISREG(source.lstat().st_mode):
                     self.resolve(value)
 
