@@ -158,13 +158,13 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 3_966,
-    "contract": 6_346,
+    "contract": 6_353,
     "catalog": 4_787,
     "runtime": 4_851,
     "server": 4_399,
-    "adapters/mcp_proxy": 2_452,
-    "adapters": 3_066,
-    "cli": 2_649,
+    "adapters/mcp_proxy": 2_479,
+    "adapters": 3_095,
+    "cli": 2_650,
     "remote": 1_840,
     "compatibility": 1_700,
     "tokens": 1_109,

@@ -2,6 +2,7 @@
 
 A call that succeeds returns exactly what the tool returns (content, artifact, ``Command``); the repairs are in the
 message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool's own, or that of the refused call.
+A plain function is enforced too; it has no envelope, so that a refusal is raised.
 """
 
 from __future__ import annotations
@@ -13,33 +14,56 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, get_type_hints
+from typing import Any, TypedDict, TypeVar, get_type_hints, overload
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
+from typing_extensions import Unpack
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import PROOF, ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.contract.annotation_schema import SchemaWriter
 from skillruntime.contract.coercion.state import Policy, Repair, policy_named
 from skillruntime.contract.contract import Accepted, Contract, Formats
-from skillruntime.contract.function_contract import to_skill_errors
+from skillruntime.contract.function_contract import TypedFunction, to_skill_errors
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 
 Aliases = Mapping[str, Sequence[str]]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
 
 
-def enforce(
-    tool: BaseTool, *, policy: str | None = None, formats: Formats = "annotate", aliases: Aliases | None = None
-) -> EnforcedTool:
-    """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
+class EnforceOptions(TypedDict, total=False):
+    """The options of `enforce`."""
+
+    policy: str | None
+    formats: Formats
+    aliases: Aliases | None
+
+
+@overload
+def enforce(tool: BaseTool, **options: Unpack[EnforceOptions]) -> EnforcedTool: ...
+@overload
+def enforce(tool: _Function, **options: Unpack[EnforceOptions]) -> _Function: ...
+@overload
+def enforce(**options: Unpack[EnforceOptions]) -> Callable[[_Function], _Function]: ...
+def enforce(tool: Any = inspect.Parameter.empty, **options: Unpack[EnforceOptions]) -> Any:
+    """Return *tool* with its argument schema enforced as a contract; a malformed call of a LangChain tool never raises.
+
+    A plain function stays one, sync or async: its arguments are checked and repaired by its signature, and a malformed
+    call raises ``SkillInputError``. ``@enforce`` and ``@enforce(aliases=...)`` decorate one:
+
+    >>> @enforce(aliases={"path": ["file_path"]})
+    ... def read(path: str, limit: int = 5) -> str:
+    ...     return f"{limit} lines of {path}"
+    >>> read(file_path="a.txt", limit="7")
+    '7 lines of a.txt'
 
     *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. *aliases*
     are other names that models write for its parameters: ``{"path": ["file_path", "file"]}``. An argument that is
@@ -47,15 +71,42 @@ def enforce(
     checked; in any other call the model may have sent it, so it counts as unknown.
 
     Raises:
-        InvalidSkillError: the tool's argument schema is not a valid JSON Schema.
-        TypeError: it is not a LangChain tool.
+        InvalidSkillError: the tool's argument schema is not a valid JSON Schema, or the signature makes none.
+        TypeError: it is neither a LangChain tool nor a function.
     """
+    if tool is inspect.Parameter.empty:
+        return functools.partial(enforce, **options)
+    if inspect.isroutine(tool):
+        return _enforced_function(tool, **options)
     if not isinstance(tool, BaseTool):
-        raise TypeError(
-            f"enforce takes one tool of LangChain; got {tool!r:.80}. Make a function one with "
-            "langchain_core.tools.tool, or give it to SkillRuntime(functions=[...]), which enforces it already"
-        )
-    return EnforcedTool(tool, policy=policy, formats=formats, aliases=aliases)
+        raise TypeError(f"enforce takes one tool of LangChain or one function; got {tool!r:.80}")
+    return EnforcedTool(tool, **options)
+
+
+def _enforced_function(
+    function: _Function, policy: str | None = None, formats: Formats = "annotate", aliases: Aliases | None = None
+) -> Callable[..., Any]:
+    typed = TypedFunction.of(function)
+    contract = Contract.from_dict(_with_aliases(typed.document(), aliases), formats=formats)
+    known = None if policy is None else policy_named(policy)
+
+    def call(*args: Any, **named: Any) -> Any:
+        positional = typed.signature.bind_partial(*args).arguments
+        if twice := positional.keys() & named.keys():
+            raise TypeError(f"{contract.name}() got several values for {min(twice)!r}")
+        own = {name: positional.pop(name) for name in positional.keys() - typed.adapters.keys()}  # `self`, say
+        bound = typed.bind(contract.accept({**positional, **named}, policy=known).arguments, None)
+        bound.arguments.update(own)
+        return function(*bound.args, **bound.kwargs)
+
+    async def acall(*args: Any, **named: Any) -> Any:
+        return await call(*args, **named)
+
+    return functools.wraps(function)(acall if inspect.iscoroutinefunction(function) else call)
+
+
+def _with_aliases(document: dict[str, Any], aliases: Aliases | None) -> dict[str, Any]:
+    return {**document, "aliases": {name: list(listed) for name, listed in (aliases or {}).items()}}
 
 
 _COPIED = (
@@ -230,8 +281,7 @@ def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> C
             # pydantic ignores what it does not know, which would hide a misspelt argument
             schema = {**schema, "additionalProperties": False}
     document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
-    document["aliases"] = {name: list(listed) for name, listed in (aliases or {}).items()}
-    return Contract.from_dict(document, name=tool.name, formats=formats)
+    return Contract.from_dict(_with_aliases(document, aliases), name=tool.name, formats=formats)
 
 
 def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:

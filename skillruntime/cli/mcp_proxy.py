@@ -149,7 +149,8 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
         for each in changes:
             before, after = each.parts()
             console.print(f"{each.tool} {each.path}: {each.kind}, {each.reason}", markup=False, highlight=False)
-            console.print(f"  before: {before}\n  after:  {after}\n", markup=False, highlight=False)
+            if before != after:
+                console.print(f"  before: {before}\n  after:  {after}\n", markup=False, highlight=False)
         if not changes:
             console.print("nothing to propose: no mistake was made three times, or the log has no schemas")
 

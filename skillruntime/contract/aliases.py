@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.state import Repair
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
@@ -43,7 +44,7 @@ def alias_faults(document: Mapping[str, Any], declared: Collection[str], older: 
 def with_own_names(arguments: dict[str, Any], names: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Repair, ...]]:
     """Return *arguments* with each alias renamed, and a repair for each; *names* are the parameters by alias.
 
-    A value that is sent under several names of a parameter counts once.
+    A value that is sent under several names of a parameter counts once, as it was sent under the parameter's own.
 
     Raises:
         SkillInputError: two names of one parameter have different values.
@@ -52,18 +53,18 @@ def with_own_names(arguments: dict[str, Any], names: Mapping[str, str]) -> tuple
     repairs = []
     for key, value in arguments.items():
         name = names.get(key, key)
-        if name in renamed and renamed[name] != value:
+        kept = renamed.setdefault(name, arguments.get(name, value))  # what is sent under the own name, if anything
+        if kept is not value and not is_same(kept, value):
             raise _differing(name, key)
-        renamed[name] = value
         if name != key:
             repairs.append(Repair(format_pointer((key,)), "alias", key, name))
     return renamed, tuple(repairs)
 
 
-def _differing(name: str, key: str) -> SkillInputError:
+def _differing(name: str, alias: str) -> SkillInputError:
     error = SkillError(
         ErrorCode.INVALID_INPUT,
-        f"{name!r} was sent under two names, {key!r} too, with different values",
+        f"{name!r} was sent under two names, {alias!r} too, with different values",
         recoverable=True,
         details={"path": format_pointer((name,))},
         suggested_action=f"Send {name!r} alone",

@@ -50,7 +50,7 @@ class Repairer:
     """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic, Gemini or MCP have them.
 
     A definition is a mapping, or an object of such a library that has ``model_dump``. A schema is compiled when its
-    tool is first called.
+    tool is first called. Two tools of one name are a ``ValueError``, and what is not a definition a ``TypeError``.
 
     >>> tool = {"name": "search", "input_schema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
     >>> Repairer([tool]).accept("search", {"limit": "5"}).arguments
@@ -58,7 +58,12 @@ class Repairer:
     """
 
     def __init__(self, tools: Iterable[Any], *, formats: Formats = "annotate") -> None:
-        self._schemas = dict(each for tool in tools for each in _definitions(tool))
+        self._schemas: dict[str, Any] = {}
+        for tool in tools:
+            for name, schema in _definitions(tool):
+                if name in self._schemas:
+                    raise ValueError(f"two tools have the name {name[:80]!r}: a call of it could mean either")
+                self._schemas[name] = schema
         self._formats = formats
         self._contracts: dict[str, Contract] = {}
 

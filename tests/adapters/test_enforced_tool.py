@@ -19,6 +19,7 @@ from pydantic import BaseModel, HttpUrl, field_validator
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import enforce
+from skillruntime.errors import InvalidSkillError, SkillInputError
 from skillruntime.runtime import SkillRuntime
 from skillruntime.testing import ScriptedChatModel, call_message
 
@@ -278,3 +279,56 @@ def test_a_parameter_that_is_called_config_reaches_the_function() -> None:
     enforced = enforce(StructuredTool.from_function(deploy))
 
     assert enforced.invoke({"name": "a", "config": '{"size": 3}'}) == "a {'size': 3}"
+
+
+@enforce
+def lines(path: str, limit: int = 5, *, since: datetime.date | None = None) -> tuple[str, int, datetime.date | None]:
+    """Read lines."""
+    return path, limit, since
+
+
+class Reader:
+    @enforce(aliases={"path": ["file_path"]})
+    async def read(self, path: str, limit: int = 5) -> tuple[object, str, int]:
+        """Read a file."""
+        return self, path, limit
+
+
+def test_a_plain_function_is_the_same_function_with_its_arguments_repaired() -> None:
+    """Keyword and positional; they arrive as the annotations have them, and the result is its own."""
+    assert lines(path="a", limit="7") == lines("a", "7") == ("a", 7, None)  # type: ignore[arg-type]
+    assert lines("a", since="2026-05-01")[2] == datetime.date(2026, 5, 1)  # type: ignore[arg-type]
+    assert (lines.__name__, lines.__doc__) == ("lines", "Read lines.")
+
+
+@pytest.mark.parametrize(
+    "sent", [{"limit": 3}, {"path": "a", "limit": "many"}, {"path": "a", "lines": 3}], ids=["missing", "type", "key"]
+)
+def test_a_malformed_call_of_a_plain_function_raises(sent: dict[str, Any]) -> None:
+    """It has no envelope; the errors say what to send instead."""
+    with pytest.raises(SkillInputError) as caught:
+        lines(**sent)
+    assert caught.value.to_errors()[0].suggested_action
+
+
+def test_an_async_method_is_one_still_and_has_aliases() -> None:
+    """``self`` is the host's: no model sends it."""
+    reader = Reader()
+
+    async def check() -> None:
+        assert await reader.read(file_path="a", limit="7") == (reader, "a", 7)  # type: ignore[call-arg,arg-type]
+        with pytest.raises(SkillInputError, match="two names"):
+            await reader.read("a", file_path="b")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="several values for 'path'"):
+            await reader.read("a", path="b")  # type: ignore[misc]
+
+    anyio.run(check)
+
+
+def test_a_function_that_is_not_called_by_name_is_refused_where_it_is_written() -> None:
+    """As where it is made a skill."""
+    with pytest.raises(InvalidSkillError, match="values"):
+
+        @enforce
+        def add(*values: int) -> int:
+            return sum(values)

@@ -53,12 +53,31 @@ def test_a_call_by_the_own_names_is_untouched() -> None:
     assert contract(is_open=True).accept(sent).arguments is sent
 
 
-def test_two_names_with_different_values_are_refused() -> None:
-    """Which one was meant cannot be known."""
+@pytest.mark.parametrize("sent", [{"path": "a", "file": "b"}, {"file": "b", "path": "a"}], ids=["last", "first"])
+def test_two_names_with_different_values_are_refused(sent: dict[str, Any]) -> None:
+    """Which one was meant cannot be known; the alias is named wherever it stands."""
     with pytest.raises(SkillInputError) as caught:
-        contract().accept({"path": "a", "file": "b"})
+        contract().accept(sent)
     (error,) = caught.value.to_errors()
     assert error.message == "'path' was sent under two names, 'file' too, with different values"
+
+
+ANY: dict[str, Any] = {"input": {"properties": {"n": {}}}, "aliases": {"n": ["c"]}}
+
+
+@pytest.mark.parametrize(("own", "other"), [(1, True), ([1], [True]), ({"k": 0}, {"k": False})], ids=str)
+def test_true_and_1_are_different_values(own: Any, other: Any) -> None:
+    """Also inside a container: JSON Schema 2020-12, core, 4.2.2."""
+    with pytest.raises(SkillInputError):
+        Contract.from_dict(ANY).accept({"n": own, "c": other})
+    with pytest.raises(SkillInputError):
+        Contract.from_dict(ANY).accept({"c": other, "n": own})
+
+
+@pytest.mark.parametrize("sent", [{"n": 0.5e1, "c": 5}, {"c": 5, "n": 0.5e1}], ids=["first", "last"])
+def test_of_equal_values_that_of_the_own_name_is_kept(sent: dict[str, Any]) -> None:
+    """5 and 5.0 are one number; what the parameter's own name has is what was sent for it."""
+    assert type(Contract.from_dict(ANY).accept(sent).arguments["n"]) is float
 
 
 def test_an_older_version_keeps_its_names() -> None:

@@ -122,6 +122,14 @@ def test_a_definition_of_a_library_is_taken_too() -> None:
     assert repairer.accept("search", {"query": "a", "limit": "5"}).arguments == {"query": "a", "limit": 5}
 
 
+def test_two_tools_of_one_name_are_refused() -> None:
+    """Where the list is given: a call could mean either."""
+    tools = [{"name": "search", "inputSchema": SCHEMA}, {"functionDeclarations": [{"name": "search"}]}]
+
+    with pytest.raises(ValueError, match="two tools have the name 'search'"):
+        Repairer(tools)
+
+
 @pytest.mark.parametrize("tool", ["search", {"parameters": SCHEMA}, {"function": {"parameters": SCHEMA}}])
 def test_anything_but_a_definition_is_refused(tool: Any) -> None:
     """Where the host writes it, and not at the first call."""

@@ -151,6 +151,70 @@ def test_a_name_that_may_mean_something_else_is_not_an_alias(sent: list[dict[str
     assert "alias" not in [change.kind for change in found]
 
 
+def tool(required: list[str], *, is_open: bool = True, **properties: str) -> dict[str, Any]:
+    parts = {name: {"type": kind} for name, kind in properties.items()}
+    schema = {"type": "object", "required": required, "properties": parts, "additionalProperties": is_open}
+    return {"name": "find", "inputSchema": schema}
+
+
+READ = tool(["path"], path="string", limit="integer")
+COPY = tool(["src", "dst"], src="string", dst="string")
+WRITE = tool(["path", "content"], path="string", content="string")
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("names", [["file"], ["filepath"], ["file", "filename"]], ids=str)
+def test_each_other_name_of_the_only_required_parameter_is_an_alias(
+    names: list[str], is_open: bool, tmp_path: Path
+) -> None:
+    """No name has to be like the parameter's name, for it can mean no other; none is said to leave it out."""
+    read = tool(["path"], is_open=is_open, path="string", limit="integer")
+
+    found = suggested(tmp_path, *({name: "a", "limit": 2} for name in names), tool=read)
+
+    assert [(each.kind, each.after["aliases"], each.calls) for each in found] == [
+        ("alias", {"path": [name]}, 3) for name in names
+    ]
+    for change in found:
+        assert accepts(change.after, {"path": "a", "limit": 2})
+        assert not accepts(change.after, {"limit": 2})
+
+
+@pytest.mark.parametrize(
+    ("listed", "sent", "reason"),
+    [
+        (COPY, {"from": "a", "to": "b"}, "3 calls have 'from', 'to' and lack 'dst', 'src'"),
+        (WRITE, {"path": "a", "encoding": "utf8"}, "3 calls have 'encoding' and lack 'content'"),
+        (READ, {"file": "a", "mode": "r"}, "3 calls have 'file', 'mode' and lack 'path'"),
+    ],
+    ids=["two for two", "beside another required one", "two for one"],
+)
+def test_other_names_that_may_mean_two_things_are_said_and_change_nothing(
+    listed: dict[str, Any], sent: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    """The text of an encoding as a file's content would be harm; and nothing is said to be left out."""
+    [said] = suggested(tmp_path, sent, tool=listed)
+
+    assert (said.kind, said.reason) == ("other-names", reason)
+    assert said.before == said.after
+
+
+@pytest.mark.parametrize(
+    ("calls", "kinds"),
+    [
+        ([{"verbose": True}], ["description"]),
+        ([{"file": "a"}, {}], ["description", "other-names"]),
+        ([{"file": "a"}, {"file": "a", "path": "b", "limit": "x"}], ["description", "other-names"]),
+    ],
+    ids=["of another type", "left out as often", "beside it"],
+)
+def test_what_is_left_out_and_what_has_another_name_are_different_things(
+    calls: list[dict[str, Any]], kinds: list[str], tmp_path: Path
+) -> None:
+    """An unlike name is an alias only if nearly all calls without the parameter have one."""
+    assert sorted(each.kind for each in suggested(tmp_path, *calls, tool=READ)) == kinds
+
+
 def test_two_calls_speak_for_nothing(tmp_path: Path) -> None:
     """That may be one model on one day."""
     assert suggested(tmp_path, {"file_path": "a", "depth": 1}, times=2) == []
@@ -185,4 +249,15 @@ def test_the_command_prints_each_change_before_and_after(tmp_path: Path) -> None
 
     assert "find /path: alias, 3 calls have 'file_path' and lack 'path'" in drawn.output
     assert '{"path": ["file_path"]}' in drawn.output
+    assert "before" in drawn.output
     assert [(each["kind"], each["calls"]) for each in printed["suggestions"]] == [("nullable", 3), ("alias", 3)]
+
+
+def test_the_command_prints_other_names_without_a_change(tmp_path: Path) -> None:
+    """There is none."""
+    suggested(tmp_path, {"from": "a", "to": "b"}, tool=COPY)
+
+    drawn = CliRunner().invoke(group, ["mcp-proxy", "report", str(tmp_path / "log"), "--suggest"])
+
+    assert "find : other-names, 3 calls have 'from', 'to' and lack 'dst', 'src'" in drawn.output
+    assert "before" not in drawn.output

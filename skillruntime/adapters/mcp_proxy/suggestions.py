@@ -23,6 +23,9 @@ __all__ = ["Suggestion", "suggestions"]
 
 FEWEST = 3
 """Calls, below which a mistake may be one model's on one day."""
+NEARLY_ALL = 0.9
+"""The share of the calls without a parameter that have another name, above which that is not by chance."""
+Names = tuple[str, ...]
 _HINTS = {
     "container-text": "not inside a string",
     "number-text": "without quotes",
@@ -38,6 +41,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 class Suggestion:
     """One change: ``alias``, ``enum``, ``default``, ``nullable`` or ``description``, for which *calls* speak.
 
+    ``other-names`` changes nothing: it says what calls have in place of required parameters, where that may mean two.
     *before* and *after* are contract documents: the tool's schema as ``input``, and ``aliases``, which
     ``--tool-options`` and `enforce` take too.
     """
@@ -73,41 +77,76 @@ def suggestions(report: Report) -> list[Suggestion]:
     """
     found: list[Suggestion] = []
     for tool, schema in report.schemas.items():
-        aliases = list(_aliases(report, tool, schema))
-        renamed = Counter({each.path: each.calls for each in aliases})
-        every = (*aliases, *_changes(report, tool, schema, renamed))
-        found += (each for each in every if each.calls >= FEWEST and each.before != each.after and _takes_all(each))
+        in_place = _in_place(report, tool, schema.get("properties", {}))
+        every = (*_renamed(report, tool, schema, in_place), *_changes(report, tool, schema, in_place))
+        found += (each for each in every if each.calls >= FEWEST and _is_harmless(each))
     return sorted(found, key=lambda each: (-each.calls, each.tool, each.path, each.kind))
 
 
-def _takes_all(change: Suggestion) -> bool:
+def _is_harmless(change: Suggestion) -> bool:
+    if change.before == change.after:
+        return change.kind == "other-names"
     try:
         return compare(change.before, change.after).bump is not Bump.MAJOR
     except InvalidSkillError:  # an alias that is a parameter itself, say
         return False
 
 
-def _aliases(report: Report, tool: str, schema: dict[str, Any]) -> Iterator[Suggestion]:
-    """Yield a name for each required parameter that calls lack, while they have one undeclared name that is like it."""
-    meant: Counter[tuple[str, str]] = Counter()
-    seen: Counter[str] = Counter()
-    properties = schema.get("properties", {})
+def _in_place(report: Report, tool: str, properties: dict[str, Any]) -> Counter[tuple[Names, Names]]:
+    """Count the calls that lack required parameters and have other names, by both.
+
+    At least as many of the names as are lacking have a type that one of the parameters takes.
+    """
+    found: Counter[tuple[Names, Names]] = Counter()
     for (called, missing, sent), calls in report.refused.items():
-        unknown = [(name, kind) for name, kind in sent if name not in properties]
-        if called != tool:
-            continue
-        seen.update({name: calls for name, _ in unknown})
-        if len(missing) == len(unknown) == 1:
-            name, kind = unknown[0]
-            part = properties.get(missing[0], {})
-            like = [each for each in properties if _is_like(name, each)]
-            if like == [missing[0]] and kind in _kinds(part):
-                meant[missing[0], name] += calls
-    for (parameter, name), calls in meant.items():
-        if calls == seen[name]:  # never beside that parameter, nor for another
-            after = {"input": schema, "aliases": {parameter: [name]}}
-            reason = f"{calls} calls have {name!r} and lack {parameter!r}"
-            yield Suggestion("alias", tool, f"/{parameter}", calls, reason, {"input": schema}, after)
+        if called == tool and missing:
+            unknown = {name: kind for name, kind in sent if name not in properties}
+            taken = {kind for each in missing for kind in _kinds(properties.get(each))}
+            if sum(kind in taken for kind in unknown.values()) >= len(missing):
+                found[missing, tuple(unknown)] += calls
+    return found
+
+
+def _renamed(
+    report: Report, tool: str, schema: dict[str, Any], in_place: Counter[tuple[Names, Names]]
+) -> Iterator[Suggestion]:
+    """Yield an alias for each one name that stands in place of one parameter, and what other names calls have."""
+    for (missing, names), calls in in_place.items():
+        reason = f"{calls} calls have {_quoted(names)} and lack {_quoted(missing)}"
+        path = f"/{missing[0]}" if len(missing) == 1 else ""
+        kind, after = "other-names", {"input": schema}
+        if len(missing) == len(names) == 1 and _is_meant(report, tool, schema, in_place, missing[0], names[0]):
+            kind, after = "alias", {"input": schema, "aliases": {missing[0]: [names[0]]}}
+        yield Suggestion(kind, tool, path, calls, reason, {"input": schema}, after)
+
+
+def _is_meant(
+    report: Report,
+    tool: str,
+    schema: dict[str, Any],
+    in_place: Counter[tuple[Names, Names]],
+    parameter: str,
+    name: str,
+) -> bool:
+    """Whether *name* means *parameter* in the calls that lack it: it is like it, or no other required one is there.
+
+    ``encoding`` beside a ``path`` is not the ``content`` that is lacking as well.
+    """
+    refused = [
+        (missing, dict(sent), calls) for (called, missing, sent), calls in report.refused.items() if called == tool
+    ]
+    if any(name in sent and parameter not in missing for missing, sent, _ in refused):
+        return False  # it stands beside that parameter, or in place of another
+    like = [each for each in schema.get("properties", {}) if _is_like(name, each)]
+    if like:
+        return like == [parameter]
+    lacking = sum(calls for missing, _, calls in refused if parameter in missing)
+    renamed = sum(calls for (missing, names), calls in in_place.items() if missing == (parameter,) and len(names) == 1)
+    return schema.get("required") == [parameter] and renamed >= NEARLY_ALL * lacking
+
+
+def _quoted(names: Names) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _is_like(name: str, other: str) -> bool:
@@ -126,10 +165,12 @@ def _kinds(schema: Any) -> set[str]:
     return found | ({"integer"} if "number" in found else set())
 
 
-def _changes(report: Report, tool: str, schema: dict[str, Any], renamed: Counter[str]) -> Iterator[Suggestion]:
+def _changes(
+    report: Report, tool: str, schema: dict[str, Any], in_place: Counter[tuple[Names, Names]]
+) -> Iterator[Suggestion]:
     """Yield what the repairs and errors at each place speak for.
 
-    What is left out, what has another name (*renamed*) and what has a wrong shape are different things.
+    What is left out, what has another name (*in_place*) and what has a wrong shape are different things.
     """
     places: dict[str, Counter[str]] = {}
     for (called, path, rule), calls in report.places.items():
@@ -137,7 +178,8 @@ def _changes(report: Report, tool: str, schema: dict[str, Any], renamed: Counter
             places.setdefault(re.sub(r"/\d+(?=/|$)", "/0", path), Counter())[rule] += calls
     for path, rules in places.items():
         part = _node(schema, parse_pointer(path))
-        rules["MISSING_REQUIRED_PARAM"] -= renamed[path]
+        renamed = sum(calls for (missing, _), calls in in_place.items() if path[1:] in missing)
+        rules["MISSING_REQUIRED_PARAM"] -= renamed
         for kind, calls, reason, new in _proposals(part, rules) if part is not None else ():
             changed = copy.deepcopy(schema)
             place = _node(changed, parse_pointer(path))

@@ -266,7 +266,9 @@ class Options:
         others = self._of_other_types(value.strip())
         for text in (value, _without_stop(value)):
             alike = self._alike(text)
-            for reading in (str.strip, _folded_case):
+            # White space around a member says as much as its letter case: "A" is as near to "A " as to "a".
+            is_padded = any(each != each.strip() for each in alike)
+            for reading in (str if is_padded else str.strip, _folded_case):
                 nearest = [each for each in alike if reading(each) == reading(text)]
                 if nearest:
                     return nearest + others  # " 1" is as near to 1 as to "1"
