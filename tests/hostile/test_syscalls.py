@@ -62,7 +62,7 @@ def reviewed(level: str) -> set[int]:
     return found | WATCHING if level == "bubblewrap" else found
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [False, True], ids=["no network", "network"])
 def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
     """Every number of both tables of x86-64, with three classes of arguments, and the calls whose arguments decide."""
@@ -73,7 +73,7 @@ def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
     assert left == []
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_the_same_answers_to_an_unprivileged_host(tmp_path: Path) -> None:
     """Where the tests run as root, once more as another user."""
     need_namespaces()
