@@ -157,17 +157,17 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 3_966,
+    "derive": 3_895,
     "contract": 6_353,
-    "catalog": 4_787,
-    "runtime": 4_851,
+    "catalog": 4_773,
+    "runtime": 4_838,
     "server": 4_399,
     "adapters/mcp_proxy": 2_479,
     "adapters": 3_095,
     "cli": 2_650,
     "remote": 1_840,
     "compatibility": 1_700,
-    "tokens": 1_109,
+    "tokens": 1_095,
     "testing": 41,
     "modules": 368,
 }

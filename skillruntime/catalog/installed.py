@@ -37,11 +37,7 @@ Recorded = tuple[str, str]
 """An algorithm and a digest, in the form of RECORD."""
 
 
-def installed_roots(
-    packages: bool | str | Iterable[str] = True,
-    *,
-    missing_ok: bool = False,
-) -> list[Root]:
+def installed_roots(packages: bool | str | Iterable[str] = True, *, missing_ok: bool = False) -> list[Root]:
     """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
 
     *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.

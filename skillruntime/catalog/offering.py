@@ -94,9 +94,7 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
 
 
 def candidates(
-    name: str,
-    entries: Mapping[str, Entry],
-    rivals: Mapping[str, tuple[Entry, ...]],
+    name: str, entries: Mapping[str, Entry], rivals: Mapping[str, tuple[Entry, ...]]
 ) -> list[tuple[Version | None, Entry]]:
     """Return every skill that *name* may refer to, with its effective version: its files are read now."""
     found = rivals.get(name, ())
@@ -106,10 +104,7 @@ def candidates(
 
 
 def newest_in(
-    stated: str,
-    name: str,
-    entries: Mapping[str, Entry],
-    rivals: Mapping[str, tuple[Entry, ...]],
+    stated: str, name: str, entries: Mapping[str, Entry], rivals: Mapping[str, tuple[Entry, ...]]
 ) -> Entry | None:
     """Return the newest skill *name* whose version satisfies the range *stated*; ``None`` if none does."""
     from skillruntime.contract.versions import VersionRange  # imported only if a range is used

@@ -331,12 +331,7 @@ class Skill:
     def _derived(self) -> dict[str, Contract]:
         from skillruntime.catalog.derived_contracts import derived_contracts
 
-        return derived_contracts(
-            self.resources(),
-            self.read_resource_bytes,
-            skill=self.name,
-            one_line=not self.trusted,
-        )
+        return derived_contracts(self.resources(), self.read_resource_bytes, skill=self.name, one_line=not self.trusted)
 
     def _versions(self) -> list[tuple[str, str]]:
         # What a package manager resolved; the version in its files is often an old one.

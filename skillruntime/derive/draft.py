@@ -1,4 +1,4 @@
-"""The contract files that an author starts from: what is derived from scripts, or the frontmatter's argument hint."""
+"""The contract files that an author starts from: what is derived from scripts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillruntime.derive.command import Command
 from skillruntime.derive.command_line import tool_name
-from skillruntime.derive.contract_document import to_input_schema
 from skillruntime.derive.derivation import Derivation
-from skillruntime.derive.readers.usage import read_usage
 
 __all__ = ["draft_contracts"]
 
@@ -23,25 +20,11 @@ def draft_contracts(
 ) -> dict[str, dict[str, Any]]:
     """Return the documents of the skill's contract files, by their path in the skill.
 
-    One tool is ``contract.json``, several are ``contracts/NAME.json``. Where nothing can be derived, a plain
-    ``argument-hint`` of the frontmatter is a contract without a runner; without one there are no files.
+    One tool is ``contract.json``, several are ``contracts/NAME.json``; where nothing can be derived, there are none.
     """
     stated = version or str(frontmatter.get("version") or (frontmatter.get("metadata") or {}).get("version") or "")
     # A version that is not a semantic one says nothing about compatibility.
     first = stated if re.fullmatch(r"\d+\.\d+\.\d+([-+].*)?", stated) else FIRST_VERSION
-    if not derivations:
-        hint = frontmatter.get("argument-hint")
-        arguments = read_usage(hint) if isinstance(hint, str) else None
-        if not arguments:
-            return {}
-        schema = to_input_schema(Command("words", arguments=arguments))
-        return {
-            "contract.json": {
-                "description": _text(frontmatter.get("description")),
-                "version": first,
-                "input": schema,
-            }
-        }
     documents: dict[str, dict[str, Any]] = {}
     for derivation in derivations:
         document = json.loads(json.dumps(derivation.document))
@@ -53,7 +36,3 @@ def draft_contracts(
             path, number = f"contracts/{tool_name(script)}-{number}.json", number + 1
         documents[path] = ordered | {key: value for key, value in document.items() if key not in ordered}
     return documents
-
-
-def _text(value: Any) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""

@@ -120,6 +120,7 @@ class TokenReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole report as a JSON object."""
+        above = (self.catalog - self.total("metadata")) / max(len(self.skills), 1)
         return {
             "unit": "tokens",
             "model": self.model,
@@ -129,9 +130,7 @@ class TokenReport:
             "totals": {
                 "skills": len(self.skills),
                 "catalog": self.catalog,
-                "catalog_above_metadata_per_skill": round(
-                    (self.catalog - self.total("metadata")) / max(len(self.skills), 1), 2
-                ),
+                "catalog_above_metadata_per_skill": round(above, 2),
                 **{tier: self.total(tier) for tier in ("metadata", "body", "resource", "schema")},
                 "eager": self.eager,
                 "session": {str(activations): self.session(activations) for activations in (1, 3, 10)},
@@ -184,28 +183,15 @@ def _cost(skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_re
         for part in sections(skill.body)
     ]
     largest = sorted(parts, key=lambda part: (-part.tokens, part.line))[:_SECTIONS]
-    schemas = {name: contract.input.document for name, contract in skill.contracts.items()}
-    definitions = [
-        (name, tokens(_definition(name, contract.description, contract.input.document)))
-        for name, contract in skill.contracts.items()
-    ]
+    tools = [(name, each.description, each.input.document) for name, each in skill.contracts.items()]
     path = skill.metadata.path
     advice: Sequence[Advice] = ()
     if with_advice:
-        mappings = {
-            name: {**schema, "description": skill.contracts[name].description}
-            for name, schema in schemas.items()
-            if not isinstance(schema, bool)
+        schemas = {
+            name: {**schema, "description": said} for name, said, schema in tools if not isinstance(schema, bool)
         }
-        advice = advise(
-            skill.name,
-            skill.description,
-            skill.body,
-            mappings,
-            path=path,
-            count=tokens,
-            first_line=_first_line(path, skill.body),
-        )
+        first = _first_line(path, skill.body)
+        advice = advise(skill.name, skill.description, skill.body, schemas, path=path, count=tokens, first_line=first)
     return SkillCost(
         name=skill.name,
         path=path,
@@ -213,7 +199,7 @@ def _cost(skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_re
         body=tokens(skill.body),
         sections=tuple(largest),
         resources=tuple(_resources(skill, tokens)) if with_resources else (),
-        schemas=tuple(definitions),
+        schemas=tuple((name, tokens(_definition(name, said, schema))) for name, said, schema in tools),
         advice=tuple(advice),
     )
 

@@ -52,7 +52,7 @@ def test_what_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     """``--dry-run`` shows the document and leaves the skill alone."""
-    directory = make_skill(tmp_path, script=None, head="argument-hint: <word>\n")
+    directory = make_skill(tmp_path)
 
     done = CliRunner().invoke(command, [str(directory), "--dry-run", "--json"])
 

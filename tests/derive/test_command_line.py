@@ -74,7 +74,6 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"stdin": True, "verbose": True},
         {"stdin": True, "verbose": True, "quiet": False, "depth": 1},
     ),
-    ("a12_parents.py", {"cmd": "train", "config": "c", "epochs": 5}, {"cmd": "train", "config": "c", "epochs": 5}),
     ("a19_enum.py", {"mode": "slow", "color": "green", "rank": 2}, {"mode": "slow", "color": "green", "rank": 2}),
     (
         "a20_types.py",
@@ -86,7 +85,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"flag": False, "data": {"a": ["b", None]}, "weird": False},
     ),
     ("a20_types.py", {"weird": True, "size": "2k", "names": "x,y"}, {"weird": True, "size": 2048, "names": ["x", "y"]}),
-    ("a27_same_dest.py", {"csv": True, "wait": False}, {"output": "csv", "wait": False, "level": 1}),
+    ("a27_same_dest.py", {"csv": True, "no_wait": True}, {"output": "csv", "wait": False, "level": 1}),
     ("a36_single_dash_long.py", {"input": "-i", "scale": -1.5, "n": -2}, {"input": "-i", "scale": -1.5, "n": -2}),
     ("a37_dashed_names.py", {"in_file": "f", "maximum": 3, "2d": True}, {"in-file": "f", "maximum": 3, "2d": True}),
     ("a38_optional_positionals.py", {"source": "s", "target": "t", "mode": "move"}, {"target": "t", "mode": "move"}),

@@ -37,15 +37,6 @@ def test_one_script_is_contract_json_and_several_are_a_file_each() -> None:
         Contract.from_dict(document)
 
 
-def test_an_argument_hint_is_a_contract_without_a_runner() -> None:
-    """1 % of 10,000 real frontmatters have one; other fields that declare parameters are in 0.2 %."""
-    documents = draft_contracts([], {"description": "Fixes", "argument-hint": "<file> [--fix]"})
-
-    schema = documents["contract.json"]["input"]
-    assert schema["properties"] == {"file": {"type": "string"}, "fix": {"type": "boolean", "default": False}}
-    assert schema["required"] == ["file"]
-
-
 def test_nothing_comes_of_nothing() -> None:
     """A skill of instructions alone gets no file."""
     assert draft_contracts([], {"description": "Only words"}) == {}

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from skillruntime.derive.command import Argument, Command, Unread
-from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.readers.argparse_arguments import NO_EFFECT, Read, long_flag, read_argument
+from skillruntime.derive.readers.argparse_arguments import Read, long_flag, read_argument
 from skillruntime.derive.readers.argparse_parsers import Parser
 from skillruntime.derive.readers.python_checks import HANDLERS
 from skillruntime.derive.text_fields import first_paragraph, free_name, plain_name
@@ -81,15 +80,6 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     if len(group) == 1:
         return [replace(group[0].argument, name=_name(group[0], dest))]
     actions = [read.action for read in group]
-    arguments = [read.argument for read in group]
-    # ``--color`` and ``--no-color`` with one destination: a boolean with a flag for each answer.
-    if sorted(actions) == ["store_false", "store_true"]:
-        yes = arguments[actions.index("store_true")]
-        no = arguments[actions.index("store_false")]
-        # ``--cache`` with ``default=True`` next to ``--no-cache``: the flag that says no is the one with an effect.
-        known = True if yes.description.endswith(NO_EFFECT) else ABSENT
-        text = yes.description.removesuffix(NO_EFFECT).strip() or no.description
-        return [replace(yes, name=dest, off_flag=long_flag(no), default=known, description=text, group=None)]
     named = [replace(read.argument, name=_name(read, dest, always=True)) for read in group]
     # These add to the destination instead of replacing it, so several may be given.
     if any(action in ("append", "append_const", "extend", "count") for action in actions):

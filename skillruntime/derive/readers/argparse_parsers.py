@@ -164,8 +164,8 @@ class _Reader:
         if self.steps > STEPS_LIMIT:
             raise _TooLongError
 
-    def declare(self, number: int = 1) -> None:
-        self.declared += number
+    def declare(self) -> None:
+        self.declared += 1
         if self.declared > DECLARED_LIMIT:
             raise _TooLongError
 
@@ -230,13 +230,6 @@ class _Reader:
         # ``for name, help in COMMANDS.items():``.
         targets = [dotted(each) for each in (node.target.elts if isinstance(node.target, ast.Tuple) else [node.target])]
         leaves = any(isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node))
-        parsers = [names.find(dotted(each)) for each in getattr(node.iter, "elts", [])]
-        # ``for each in (pack, unpack): each.add_argument("--verbose")``.
-        if any(parsers) and not leaves and len(targets) == 1:
-            for each in parsers:
-                names.bind(targets[0], each)
-                self.statements(node.body, names)
-            return
         if items is UNKNOWN or leaves or "" in targets:
             self.value(node.iter, names)
             self.under_condition(node.body, names)
@@ -325,14 +318,11 @@ class _Reader:
         arguments, named = _evaluated(node, names.scope)
         parser = Parser(dict(zip(order, arguments, strict=False)) | named, self.conditions)
         self.parsers.append(parser)
-        for keyword in node.keywords:
-            if keyword.arg == "parents":
-                listed = keyword.value.elts if isinstance(keyword.value, ast.List | ast.Tuple) else [keyword.value]
-                for each in listed:
-                    parent = self.value(each, names)
-                    # ``parents=[base, base]``, again and again, doubles what a parser holds.
-                    self.declare(len(parent.parser.asked) if isinstance(parent, _Handle) else 0)
-                    _inherit(parser, parent, node.lineno)
+        for parents in [each.value for each in node.keywords if each.arg == "parents"]:
+            parser.report("those of a parent parser are not followed", node.lineno, is_needed=True)
+            for each in own_nodes(parents):
+                if isinstance(parent := names.find(dotted(each)), _Handle):
+                    parent.parser.is_part = True
         return parser
 
     def method(self, receiver: _Handle, name: str, node: ast.Call, names: _Names) -> Any:
@@ -401,20 +391,3 @@ def _evaluated(node: ast.Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]
         is_table = keyword.arg is None and isinstance(value, dict)
         named |= value if is_table else {keyword.arg or "**": value}
     return arguments, named
-
-
-def _inherit(parser: Parser, handle: Any, line: int) -> None:
-    if not isinstance(handle, _Handle):
-        parser.report("a parent parser cannot be read", line, "parents")
-        return
-    parent = handle.parser
-    parent.is_part = True
-    # `_add_container_actions` (line 1504) copies a parent's groups, so their numbers must not meet our own.
-    shift = len(parser.groups)
-    parser.asked += [each if each.group is None else replace(each, group=each.group + shift) for each in parent.asked]
-    parser.groups |= {number + shift: required for number, required in parent.groups.items()}
-    # Commands that several parsers share could be in each other, and double with each level.
-    if parent.commands is not None:
-        parser.report("a parent has commands", line, "parents", is_needed=True)
-    parser.defaults |= parent.defaults
-    parser.unread += parent.unread

@@ -117,9 +117,6 @@ def _refuse(command: Command, check: Check, filled: set[str], outer: Mapping[str
     values = {**outer, **least_call(command, filled)}
     if not names_in(tests[-1]) - {"/"}:
         return
-    if all(_is_certain(command, test, values) for test in tests[:-1]):
-        _require_items(command, tests[-1])
-        values |= least_call(command, filled)
     ways = [values | one for one in _alternatives(command)]
     ways = [way for way in ways if all(_holds(test, way) is not False for test in tests)]
     demanded = _demanded(command, tests, values) if ways else set()
@@ -180,15 +177,6 @@ def _require(command: Command, names: list[str]) -> None:
     least = max(found.least, int(found.takes in ("values", "rest")))
     required = replace(found, required=True, least=least, default=ABSENT)
     command.arguments[command.arguments.index(found)] = required
-
-
-def _require_items(command: Command, test: Test) -> None:
-    """Require as many items of a list as *test* asks for: ``len(args.files) < 2``."""
-    match test:
-        case ("compare", "<", ("len", name), ("value", int(least))):
-            for number, each in enumerate(command.arguments):
-                if each.name == name and each.takes == "values" and each.least < least <= LONG:
-                    command.arguments[number] = replace(each, least=least)
 
 
 def _sides(test: Test) -> list[Test]:

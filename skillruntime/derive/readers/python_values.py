@@ -376,9 +376,6 @@ def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
         and isinstance(left, str | list | tuple | int | float)
     ):
         return left + right
-    # ``"--ext-%s" % name``.
-    if isinstance(node.op, ast.Mod) and isinstance(left, str) and isinstance(right, str | int):
-        return left.replace("%s", str(right)) if left.count("%") == left.count("%s") == 1 else UNKNOWN
     return UNKNOWN
 
 

@@ -22,17 +22,8 @@ _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NUMBER = re.compile(r"\(\(\s*\$?\{?#\}?\s*(==|!=|<=|>=|<|>)\s*(\d)\s*\)\)")
 _WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"?|'[^']*+'?|[^\s\"']++")
 _USAGE = re.compile(r"die|fail|abort|error_exit|fatal|\w{0,40}(?:usage|help)\w{0,40}", re.IGNORECASE)
-_OPERATORS = {
-    "-lt": "<",
-    "-le": "<=",
-    "-gt": ">",
-    "-ge": ">=",
-    "-eq": "==",
-    "-ne": "!=",
-    "=": "==",
-    "==": "==",
-    "!=": "!=",
-}
+_OPERATORS = {"-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">=", "-eq": "==", "-ne": "!="}
+_OPERATORS |= {"=": "==", "==": "==", "!=": "!="}
 _TRUE: Test = ("and", [])
 
 
@@ -260,8 +251,5 @@ def _resolved(test: Test, held: Mapping[str, str], names: list[str], places: int
             # ``[ $# -eq 0 ] && usage`` of a script with options: any of them will do.
             if counts_all and len(names) > places and least > 0:
                 return ("or", [("given", each) for each in names]) if least == 1 else ("unknown", frozenset(names))
-            if "@" in held and least > places:
-                few = ("compare", "<", ("len", held["@"]), ("value", least - places + 1))
-                return ("and", [("given", held["@"]), ("not", few)])
             return _TRUE if least < 1 else ("given", held[str(least)]) if str(least) in held else ("or", [])
     return test

@@ -373,5 +373,4 @@ def _held(words: _Words, places: list[Argument]) -> dict[str, str]:
     """Return the argument that each variable holds."""
     names = {f"#{number}": each.name for number, each in enumerate(places, 1)}
     held = {variable: names.get(place, place) for variable, place in words.held.items()}
-    held |= {number[1:]: name for number, name in names.items()}
-    return held | ({"@": places[-1].name} if places and places[-1].takes == "values" else {})
+    return held | {number[1:]: name for number, name in names.items()}

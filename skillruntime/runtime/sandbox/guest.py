@@ -24,14 +24,7 @@ from typing import NamedTuple
 
 from skillruntime.runtime.sandbox.without_links import is_inside, open_without_links, open_writable
 
-__all__ = [
-    "Guest",
-    "become_for_now",
-    "become_root_again",
-    "drop_capabilities",
-    "drop_privileges",
-    "mount_for",
-]
+__all__ = ["Guest", "become_for_now", "become_root_again", "drop_capabilities", "drop_privileges", "mount_for"]
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000

@@ -132,13 +132,7 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
 class _Run:
     """One command: what was asked, what runs, and how it is ended."""
 
-    def __init__(
-        self,
-        asked: dict[str, Any],
-        streams: tuple[int, int, int],
-        control: int,
-        guest: Guest | None,
-    ) -> None:
+    def __init__(self, asked: dict[str, Any], streams: tuple[int, int, int], control: int, guest: Guest | None) -> None:
         self.asked = asked
         self.level: str = asked["level"]
         self.limits: dict[str, int] = asked["limits"]

@@ -6,7 +6,7 @@ KINDS = ("fast", "slow")
 parser = argparse.ArgumentParser()
 parser.add_argument("names", nargs="+")
 for kind in KINDS:
-    parser.add_argument("--no-%s" % kind, action="store_true")
+    parser.add_argument(f"--no-{kind}", action="store_true")
 parser.add_argument("--run", nargs=argparse.REMAINDER)
 
 if __name__ == "__main__":
