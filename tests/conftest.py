@@ -26,6 +26,10 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+# Where the environment switches byte code off, each process that a test starts would compile every module again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 IS_BASE = "SKILLRUNTIME_TESTS_BASE" in os.environ
 """Whether the tests run in a plain install: what needs an extra is skipped then, and by its error alone."""
 

@@ -10,13 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import (
-    ToolList,
-    conversation_runtime,
-    definable,
-    fits,
-    skills_prompt,
-)
+from skillruntime.adapters.conversation_tools import ToolList, conversation_runtime, definable, fits, skills_prompt
 from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, put_right
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_call import Content, is_control_flow, to_blocks
@@ -209,11 +203,7 @@ class Conversations:
     """The conversations of one agent, by the key that each has in its state; the latest 256 are kept."""
 
     def __init__(
-        self,
-        runtime: SkillRuntime,
-        prompting: Prompting,
-        workspace: Workspaces | None,
-        **options: Any,
+        self, runtime: SkillRuntime, prompting: Prompting, workspace: Workspaces | None, **options: Any
     ) -> None:
         """*workspace* is each conversation's, or gives it by its key; *options* are those of `SkillRuntime.session`."""
         self._runtime = runtime

@@ -26,21 +26,9 @@ except ModuleNotFoundError as error:
 
 from skillruntime.adapters import agent_messages
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting, Workspaces
-from skillruntime.adapters.agent_messages import (
-    SkillState,
-    active_skills,
-    first_turn,
-    loading_answers,
-    next_use,
-)
+from skillruntime.adapters.agent_messages import SkillState, active_skills, first_turn, loading_answers, next_use
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.conversation_tools import (
-    FIXED,
-    TYPED,
-    ToolListName,
-    require_free_names,
-    unknown_tool,
-)
+from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, require_free_names, unknown_tool
 from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled

@@ -53,11 +53,7 @@ _HINTS = {
 
 
 def to_openai(
-    contract: Contract,
-    *,
-    name: str | None = None,
-    api: OpenAIInterface = "chat",
-    strict: Literal["auto"] | None = None,
+    contract: Contract, *, name: str | None = None, api: OpenAIInterface = "chat", strict: Literal["auto"] | None = None
 ) -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
 

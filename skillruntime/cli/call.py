@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import console, draw_response, echo, exit_code, json_option, print_result
+from skillruntime.cli.output import draw_response, echo, exit_code, json_option, print_json, to_json
 from skillruntime.cli.remote_source import is_remote
 from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from skillruntime.catalog import SkillCatalog
     from skillruntime.contract import SkillResponse
     from skillruntime.runtime import Approval, SkillRuntime
@@ -114,14 +112,13 @@ def command(
     response = runtime.call_sync(name, sent, version=version, timeout=timeout, grants=grants)
     response = _for_people(response, catalog, name, can_ask=can_ask)
 
-    def draw(out: Console) -> None:
-        if response.ok and response.data is not None:
-            out.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
-
     # Repairs and errors on stderr, so that "call ... > result.json" is the result.
-    if not as_json:
-        draw_response(console(stderr=True), response)
-    print_result(response.to_dict(), draw, as_json=as_json)
+    if as_json:
+        click.echo(to_json(response.to_dict()))
+    else:
+        draw_response(response)
+        if response.ok and response.data is not None:
+            print_json(response.data)
     sys.exit(exit_code(response))
 
 
@@ -157,8 +154,7 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
         )
         if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
             raise AccessDeniedError(
-                f"The skill {metadata.name!r} is untrusted and runs at a remote server",
-                suggested_action=_APPROVAL,
+                f"The skill {metadata.name!r} is untrusted and runs at a remote server", suggested_action=_APPROVAL
             )
     # An untrusted descriptor must not name an address inside the user's network.
     attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)

@@ -55,13 +55,7 @@ class Listed:
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @catalog_options
 @json_option
-def command(
-    text: str | None,
-    model: str,
-    directories: tuple[str, ...],
-    trust: bool,
-    as_json: bool,
-) -> None:
+def command(text: str | None, model: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """List the skills found; with TEXT, those whose name or description contains it, or those of a directory.
 
     TEXT is a directory if it is ".", or holds a slash, such as ./skills.

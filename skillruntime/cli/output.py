@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "draw_response", "echo", "exit_code", "fail"),
-    *("json_option", "make_streams_safe", "print_result", "print_rows", "to_github", "to_json"),
+    *("json_option", "make_streams_safe", "print_json", "print_result", "print_rows", "to_github", "to_json"),
     *("with_progress", "writable"),
 ]
 
@@ -49,6 +49,14 @@ def print_result(document: Any, draw: Callable[[Console], None], *, as_json: boo
         click.echo(to_json(document))
     else:
         draw(console())
+
+
+def print_json(data: Any) -> None:
+    """Print *data* as JSON, in colours on a terminal."""
+    if sys.stdout.isatty():
+        console().print_json(to_json(data))
+    else:
+        click.echo(to_json(data))
 
 
 def print_rows(rows: Iterable[Sequence[object]]) -> None:
@@ -101,7 +109,7 @@ def fail(error: SkillRuntimeError, *, as_json: bool, code: int | None = None) ->
     elif error.code is ErrorCode.INTERNAL_ERROR:  # a code that says nothing to a person
         click.echo(f"Error: {error}", err=True)
     else:
-        draw_response(console(stderr=True), response)
+        draw_response(response)
     sys.exit(exit_code(response) if code is None else code)
 
 
@@ -144,26 +152,28 @@ def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
     return track(listed, description, console=out, transient=True)
 
 
-def draw_response(console: Console, response: SkillResponse) -> None:
-    """Draw an envelope: its status, the repairs, and each error with its suggested action."""
-    from rich.markup import escape
-
+def draw_response(response: SkillResponse) -> None:
+    """Draw an envelope on stderr: its status, the repairs, and each error with its suggested action."""
     metadata = response.metadata or {}
     colour = {"success": "green", "partial_success": "yellow"}.get(response.status, "red")
-    name = escape(str(metadata.get("skill", "")))
-    version = f" [dim]{escape(str(metadata['version']))}[/]" if "version" in metadata else ""
-    took = f" [dim]{metadata['duration_ms']} ms[/]" if "duration_ms" in metadata else ""
-    sandbox = f" [dim]sandbox: {escape(str(metadata['sandbox']))}[/]" if "sandbox" in metadata else ""
-    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}{sandbox}".rstrip())
-    for line in notes(metadata):
-        console.print(f"  [cyan]{escape(line)}[/]")
-    errors = response.errors
-    for error in errors[:_MOST_ERRORS]:
-        console.print(f"  [bold red]{error.code.value}[/] {escape(error.message)}")
+    took = f"{metadata['duration_ms']} ms" if "duration_ms" in metadata else ""
+    sandbox = f"sandbox: {metadata['sandbox']}" if "sandbox" in metadata else ""
+    aside = [_styled(part, dim=True) for part in (metadata.get("version", ""), took, sandbox) if part]
+    lines = [[_styled(response.status, fg=colour, bold=True), _styled(metadata.get("skill", "")), *aside]]
+    lines += [[" ", _styled(line, fg="cyan")] for line in notes(metadata)]
+    for error in response.errors[:_MOST_ERRORS]:
+        lines.append([" ", _styled(error.code.value, fg="red", bold=True), _styled(error.message)])
         if error.suggested_action:
-            console.print(f"    [green]→[/] {escape(error.suggested_action)}")
-    if len(errors) > _MOST_ERRORS:
-        console.print(f"  [dim]and {len(errors) - _MOST_ERRORS} more errors (--json shows all)[/]")
+            lines.append(["   ", _styled("→", fg="green"), _styled(error.suggested_action)])
+    if (more := len(response.errors) - _MOST_ERRORS) > 0:
+        lines.append([" ", _styled(f"and {more} more errors (--json shows all)", dim=True)])
+    # click takes the colours out unless stderr is a terminal.
+    text = "\n".join(" ".join(line).rstrip() for line in lines)
+    click.echo(writable(text), err=True, color=False if "NO_COLOR" in os.environ else None)
+
+
+def _styled(text: object, **style: Any) -> str:
+    return click.style(without_controls(str(text)), **style)
 
 
 def notes(metadata: dict[str, Any]) -> Iterable[str]:

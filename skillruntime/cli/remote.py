@@ -15,7 +15,15 @@ import anyio
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import EXIT_FAILED, console, draw_response, exit_code, json_option, print_result
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    draw_response,
+    exit_code,
+    json_option,
+    print_json,
+    print_result,
+    to_json,
+)
 from skillruntime.cli.remote_source import read_descriptor, unreachable
 from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
 from skillruntime.contract import SkillResponse
@@ -74,15 +82,13 @@ def invoke(
     execution, response = anyio.run(
         _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
     )
-    if not as_json:
-        draw_response(console(stderr=True), response)
+    if as_json:
+        click.echo(to_json(response.to_dict()))
+    else:
+        draw_response(response)
         click.echo(f"  execution {execution.execution_id}", err=True)
-
-    def draw(target: Any) -> None:
         if response.data is not None:
-            target.print_json(json.dumps(response.data, ensure_ascii=False))
-
-    print_result(response.to_dict(), draw, as_json=as_json)
+            print_json(response.data)
     sys.exit(exit_code(response))
 
 
@@ -196,7 +202,7 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
         raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
-    _print(documents[0] if len(documents) == 1 else documents, as_json)
+    print_json(documents[0] if len(documents) == 1 else documents)
 
 
 @command.command("list")
@@ -234,7 +240,7 @@ def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: boo
 @json_option
 def show(execution_id: str, url: str, as_json: bool) -> None:
     """Show one execution, with its output."""
-    _print(_ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json)
+    print_json(_ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json))
 
 
 @command.command("cancel")
@@ -243,7 +249,7 @@ def show(execution_id: str, url: str, as_json: bool) -> None:
 @json_option
 def cancel(execution_id: str, url: str, as_json: bool) -> None:
     """Stop an execution that has not ended."""
-    _print(_ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json)
+    print_json(_ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json))
 
 
 @command.command("complete")
@@ -263,7 +269,7 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
             document = {"output": json.loads(output)}
         except ValueError as error:
             raise click.UsageError(f"OUTPUT is not JSON: {error}") from None
-    _print(_ask(url, "POST", f"/{quote(execution_id, safe='')}/complete", document, as_json=as_json), as_json)
+    print_json(_ask(url, "POST", f"/{quote(execution_id, safe='')}/complete", document, as_json=as_json))
 
 
 @command.command("release")
@@ -272,11 +278,7 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
 @json_option
 def release(execution_id: str, url: str, as_json: bool) -> None:
     """Run a held execution again, as a new one: for operators."""
-    _print(_ask(url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json), as_json)
-
-
-def _print(document: Any, as_json: bool) -> None:
-    print_result(document, lambda console: console.print_json(json.dumps(document)), as_json=as_json)
+    print_json(_ask(url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json))
 
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:

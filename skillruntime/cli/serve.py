@@ -50,7 +50,7 @@ _OPTIONS = {
         _flag("--public", "Serve everyone who reaches --host, without keys."),
     ],
     "Files": [
-        _option("--workspace", "Where skills find and leave files; else a directory per session.", type=_DIRECTORY),
+        _option("--workspace", "Where skills find and leave files; else a directory per session.", type=_DIRECTORY)
     ],
     "Callers": [
         _option("--revoke-key", "Revoke all API keys of CALLER, on running servers too, and exit.", metavar="CALLER"),
@@ -201,9 +201,7 @@ def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
         capacity=options.capacity,
         kept_for=options.keep * 3600,
         limits=Limits(
-            invocations_per_minute=options.rate,
-            timeout_seconds=options.timeout,
-            output_bytes=options.most_output,
+            invocations_per_minute=options.rate, timeout_seconds=options.timeout, output_bytes=options.most_output
         ),
         database=options.database,
         waits_for_lock=options.wait,

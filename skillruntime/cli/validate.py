@@ -99,9 +99,7 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     found: list[Validation] = []
     for path in paths:
         found += validate(
-            path,
-            count=lambda text: count(text).tokens,
-            progress=lambda files: with_progress(files, "reading skills"),
+            path, count=lambda text: count(text).tokens, progress=lambda files: with_progress(files, "reading skills")
         )
     # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())

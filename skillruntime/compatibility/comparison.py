@@ -259,12 +259,7 @@ class _Readings:
             if not is_literal:
                 giver, taker = closed(giver), opened(taker) if self.is_output else closed(taker)
             self._read[reading] = Sides(
-                giver,
-                taker,
-                self._containment,
-                is_output=self.is_output,
-                written=self._written,
-                is_literal=is_literal,
+                giver, taker, self._containment, is_output=self.is_output, written=self._written, is_literal=is_literal
             )
         return self._read[reading]
 

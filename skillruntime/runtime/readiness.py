@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.metadata
 import os
 import posixpath
 import shlex
@@ -13,10 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
 
 from skillruntime.catalog.environment_check import Surroundings, unmet
 from skillruntime.catalog.file_opening import Identity, open_inside
@@ -188,6 +183,8 @@ def _lock_commands(script: str, skill: str, missing: list[str]) -> str:
 def _python_version(wanted: str | None) -> Iterator[Missing]:
     if wanted is None:
         return
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     here = ".".join(map(str, sys.version_info[:3]))
     try:
         fits = SpecifierSet(wanted).contains(here, prereleases=True)
@@ -246,6 +243,12 @@ def install_command(requirements: list[str]) -> str:
 
 
 def _is_installed(text: str) -> bool:
+    # They take 20 ms, and most scripts require no package.
+    import importlib.metadata
+
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
     try:
         requirement = Requirement(text)
     # Reported as missing: an unreadable requirement must not pass for one that is met.

@@ -35,12 +35,7 @@ _DISCARD_BYTES: Final = 100 * 1024 * 1024
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
-def create_app(
-    service: SkillService,
-    *,
-    pages: bool = True,
-    hosts: frozenset[str] | None = None,
-) -> Starlette:
+def create_app(service: SkillService, *, pages: bool = True, hosts: frozenset[str] | None = None) -> Starlette:
     """Return the application for *service*.
 
     *pages* are those for people. *hosts* are the Host names that are answered, None for all. There are no CORS

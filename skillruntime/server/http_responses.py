@@ -120,12 +120,7 @@ def answer_json(
 
 
 def show_execution(
-    request: WireRequest,
-    execution: Execution,
-    headers: Mapping[str, str],
-    *,
-    plain: bool,
-    is_first: bool = False,
+    request: WireRequest, execution: Execution, headers: Mapping[str, str], *, plain: bool, is_first: bool = False
 ) -> WireResponse:
     """Return the document of *execution*; *is_first* in the answer to the invocation."""
     document = execution.to_dict(plain=plain)

@@ -91,12 +91,7 @@ class DatabaseKeys:
 
 
 def add_key(
-    place: Path | str,
-    caller: str,
-    *,
-    skills: Iterable[str] = (),
-    operator: bool = False,
-    scopes: Iterable[str] = (),
+    place: Path | str, caller: str, *, skills: Iterable[str] = (), operator: bool = False, scopes: Iterable[str] = ()
 ) -> str:
     """Return a new API key for *caller*; only its hash is kept, in the file or PostgreSQL database *place*.
 

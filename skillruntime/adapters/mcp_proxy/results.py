@@ -6,15 +6,7 @@ from functools import partial
 
 from skillruntime.adapters.mcp_proxy.answers import tool_result
 from skillruntime.adapters.mcp_proxy.calls import cut
-from skillruntime.adapters.mcp_proxy.json_text import (
-    Malformed,
-    Span,
-    decode,
-    elements,
-    members,
-    replaced,
-    to_bytes,
-)
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write
 from skillruntime.adapters.mcp_proxy.messages import Message
 from skillruntime.adapters.mcp_proxy.tools import Tool

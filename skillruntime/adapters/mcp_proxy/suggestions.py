@@ -121,12 +121,7 @@ def _renamed(
 
 
 def _is_meant(
-    report: Report,
-    tool: str,
-    schema: dict[str, Any],
-    in_place: Counter[tuple[Names, Names]],
-    parameter: str,
-    name: str,
+    report: Report, tool: str, schema: dict[str, Any], in_place: Counter[tuple[Names, Names]], parameter: str, name: str
 ) -> bool:
     """Whether *name* means *parameter* in the calls that lack it: it is like it, or no other required one is there.
 
