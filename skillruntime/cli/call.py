@@ -41,7 +41,7 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 )
 @click.option(
     "--workspace",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
     show_default="the current directory",
     help="The directory that path arguments are relative to.",

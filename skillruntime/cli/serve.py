@@ -35,6 +35,7 @@ _POLICIES = click.Choice(["strict", "safe", "lenient"])
 _SCOPES = click.Choice(["skill:invoke", "skill:read"])
 _ACCESS = click.Choice(["public", "restricted", "private"])
 _DIRECTORY: Any = click.Path(file_okay=False, path_type=Path)
+_THERE: Any = click.Path(exists=True, file_okay=False, path_type=Path)  # a mistyped one would be an empty one
 
 # In the order of --help. What everyone needs comes first.
 _OPTIONS = {
@@ -49,9 +50,7 @@ _OPTIONS = {
         _option("--new-key", "Print a new API key for CALLER, store its hash, and exit.", metavar="CALLER"),
         _flag("--public", "Serve everyone who reaches --host, without keys."),
     ],
-    "Files": [
-        _option("--workspace", "Where skills find and leave files; else a directory per session.", type=_DIRECTORY)
-    ],
+    "Files": [_option("--workspace", "Where skills find and leave files; else a directory per session.", type=_THERE)],
     "Callers": [
         _option("--revoke-key", "Revoke all API keys of CALLER, on running servers too, and exit.", metavar="CALLER"),
         _flag("--operator", "With --new-key: may see, cancel and complete others' executions."),

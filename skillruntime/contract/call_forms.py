@@ -174,10 +174,9 @@ def calls_of_text(text: str, *, may_close: bool = False, names: Collection[str] 
 def _judge(walk: _Walk, call: Found) -> None:
     """Note what stands against the only *call*, behind it or beside it."""
     rest = walk.text[call.end :]
-    if "python-call" in call.rules and any(map(str.strip, walk.after)):
-        call.fault = UnreadableError("after the call comes {}", rest)
+    is_followed = "python-call" in call.rules and any(map(str.strip, walk.after))
     # A value that holds the mark that it ends with.
-    if call.template and (call.template.value_end in rest or call.template.closing in rest):
+    if is_followed or (call.template and (call.template.value_end in rest or call.template.closing in rest)):
         call.fault = UnreadableError("after the call comes {}", rest)
     rule, fault = fault_after(walk.after, rest, call.name)
     # After `{"a": {"b": 1}, "c": 2` the bracket too many may be the inner one.
@@ -190,11 +189,10 @@ def _judge(walk: _Walk, call: Found) -> None:
 
 def _step(walk: _Walk) -> None:
     """Read the prose up to the next mark or object, and that."""
-    if walk.is_bare and not walk.before_mark and not walk.found and walk.mark in _PYTHON_MARKS:
-        call = _PYTHON.match(walk.text, walk.position)
-        if call is not None:
-            _read_python(walk, call)
-            return
+    is_first = walk.is_bare and not walk.before_mark and not walk.found and walk.mark in _PYTHON_MARKS
+    if is_first and (call := _PYTHON.match(walk.text, walk.position)):
+        _read_python(walk, call)
+        return
     match = _EVENT.search(walk.text, walk.position)
     _add_prose(walk, match.start() if match else len(walk.text))
     if match is not None:
@@ -232,7 +230,6 @@ def _read_object(walk: _Walk, match: re.Match[str]) -> None:
     try:
         value, parser.position = LITERAL_DECODER.raw_decode(walk.text, start)
     except (ValueError, RecursionError, UnreadableError):
-        parser.position = start
         value = parser.value(0)
     end = parser.position
     parser.space()
