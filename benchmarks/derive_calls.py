@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import Any
+
+import jsonschema_rs
 
 from skillruntime.derive import CommandLine, Derivation, to_argv
 from skillruntime.errors import SkillInputError
@@ -108,7 +111,9 @@ def some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             for rule in (branch, *branch.get("allOf", []))
             if "anyOf" in rule
         ]
-        first = {names[0]: _value(properties[names[0]]) for names in groups}
+        # Of each group one, but not two that exclude each other.
+        ways = ({name: _value(properties[name]) for name in names} for names in islice(product(*groups), 200))
+        first = next(way for way in ways if jsonschema_rs.is_valid(dict(branch), needed | way))
         yield needed | first
         for name in properties:
             if name not in needed and name not in first:
