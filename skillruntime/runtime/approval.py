@@ -73,7 +73,8 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
             prepared.request.name,
             target.skill,
             str(target.contract.run["script"]),
-            prepared.arguments,
+            # As the caller names the files, not where their copies lie.
+            prepared.accepted.arguments,
             (*asked.environment, *asked.optional),
             code.digest,
             prepared.grants | target.runner.grants,
@@ -129,7 +130,7 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
     # A truthy object (a dict, a coroutine left unawaited) is not an approval.
     changed = isinstance(answered, str) and len(answered) == len(request.digest)
     raise AccessDeniedError(
-        f"The files of the untrusted skill {request.skill.name!r} have changed since {request.script} was approved"
+        f"The files of {request.name!r} are not those that were approved: they changed, or the digest is another tool's"
         if changed
         else f"The host did not approve running {request.script} of the untrusted skill {request.skill.name!r}",
         suggested_action="Do not repeat the call; ask the user how to continue without it",

@@ -129,7 +129,7 @@ def test_a_kept_approval_holds_for_the_same_files_alone(write_skill: WriteSkill,
     assert same.ok
     assert changed.errors is not None
     assert changed.errors[0].code is ErrorCode.ACCESS_DENIED
-    assert "have changed since scripts/run.py was approved" in changed.errors[0].message
+    assert "are not those that were approved" in changed.errors[0].message
 
 
 @pytest.mark.parametrize("answer", [False, None, 1, "yes", {"approved": True}, object()])
