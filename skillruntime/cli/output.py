@@ -51,9 +51,9 @@ def print_result(document: Any, draw: Callable[[Console], None], *, as_json: boo
         draw(console())
 
 
-def print_json(data: Any) -> None:
-    """Print *data* as JSON, in colours on a terminal."""
-    if sys.stdout.isatty():
+def print_json(data: Any, *, as_json: bool = False) -> None:
+    """Print *data* as JSON: in colours on a terminal, unless a program asked for it with ``--json``."""
+    if sys.stdout.isatty() and not as_json:
         console().print_json(to_json(data))
     else:
         click.echo(to_json(data))

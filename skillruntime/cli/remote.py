@@ -202,7 +202,7 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
         raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
-    print_json(documents[0] if len(documents) == 1 else documents)
+    print_json(documents[0] if len(documents) == 1 else documents, as_json=as_json)
 
 
 @command.command("list")
@@ -240,7 +240,7 @@ def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: boo
 @json_option
 def show(execution_id: str, url: str, as_json: bool) -> None:
     """Show one execution, with its output."""
-    print_json(_ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json))
+    print_json(_ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json=as_json)
 
 
 @command.command("cancel")
@@ -249,7 +249,7 @@ def show(execution_id: str, url: str, as_json: bool) -> None:
 @json_option
 def cancel(execution_id: str, url: str, as_json: bool) -> None:
     """Stop an execution that has not ended."""
-    print_json(_ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json))
+    print_json(_ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json=as_json)
 
 
 @command.command("complete")
@@ -269,7 +269,8 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
             document = {"output": json.loads(output)}
         except ValueError as error:
             raise click.UsageError(f"OUTPUT is not JSON: {error}") from None
-    print_json(_ask(url, "POST", f"/{quote(execution_id, safe='')}/complete", document, as_json=as_json))
+    answer = _ask(url, "POST", f"/{quote(execution_id, safe='')}/complete", document, as_json=as_json)
+    print_json(answer, as_json=as_json)
 
 
 @command.command("release")
@@ -278,7 +279,7 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
 @json_option
 def release(execution_id: str, url: str, as_json: bool) -> None:
     """Run a held execution again, as a new one: for operators."""
-    print_json(_ask(url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json))
+    print_json(_ask(url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json), as_json=as_json)
 
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:

@@ -15,7 +15,7 @@ from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.catalog import discover
 from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group, main
-from skillruntime.cli.output import to_github
+from skillruntime.cli.output import print_json, to_github
 from skillruntime.cli.prompt import command as prompt
 from skillruntime.diagnostic import Diagnostic, Severity
 from tests.in_process import run_command, run_on_terminal
@@ -249,3 +249,16 @@ def test_github_annotations_are_escaped(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "::error file=pdf é/SKILL.md,line=2,col=7,title=name-form::100%25 wrong:%0Aname; write 'pdf'",
         "::notice file=/a%2Cb%3Ac,title=description-when::no when",
     ]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_json_for_a_program_has_no_colours_on_a_terminal_either(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
+) -> None:
+    """A program may read a command through a pseudo-terminal."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+
+    print_json({"a": 1}, as_json=True)
+
+    assert capsys.readouterr().out == '{\n  "a": 1\n}\n'
