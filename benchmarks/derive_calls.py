@@ -112,8 +112,8 @@ def some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             if "anyOf" in rule
         ]
         # Of each group one, but not two that exclude each other.
-        ways = ({name: _value(properties[name]) for name in names} for names in islice(product(*groups), 200))
-        first = next(way for way in ways if jsonschema_rs.is_valid(dict(branch), needed | way))
+        ways = [{name: _value(properties[name]) for name in names} for names in islice(product(*groups), 200)]
+        first = next((way for way in ways if jsonschema_rs.is_valid(dict(branch), needed | way)), ways[0])
         yield needed | first
         for name in properties:
             if name not in needed and name not in first:

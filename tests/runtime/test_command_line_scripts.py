@@ -90,3 +90,21 @@ def test_an_approval_says_how_far_the_contract_is_reliable(tmp_path: Path) -> No
         assert runtime.call_sync(name, arguments).errors[0].code == "ACCESS_DENIED"
 
     assert [request.confidence for request in asked] == ["high", "low", None]
+
+
+def test_an_approval_names_files_as_the_caller_does(tmp_path: Path) -> None:
+    """Not the place of the copy that an untrusted script gets: a person, or a rule, has to know the file."""
+    (tmp_path / "people.csv").write_text("id,name\n")
+    asked: list[Approval] = []
+    contract = {
+        "input": {"properties": {"table": {"type": "string", "format": "path"}}},
+        "run": {"script": "scripts/count.py"},
+    }
+    files = {"contract.json": json.dumps(contract), "scripts/count.py": SCRIPT}
+    write_skill_files(tmp_path / "skills", "counter", "Counts", files)
+    catalog = discover(tmp_path / "skills")
+    runtime = SkillRuntime(catalog, approve=lambda request: asked.append(request) is not None, workspace=tmp_path)
+
+    runtime.call_sync("counter", {"table": "people.csv"})
+
+    assert [request.arguments for request in asked] == [{"table": "people.csv"}]

@@ -12,9 +12,8 @@ from skillruntime.derive.readers.python_values import UNKNOWN, Enumeration, Memb
 from skillruntime.derive.readers.value_types import fits, read_type, refuses_values, to_json
 from skillruntime.derive.text_fields import expanded
 
-__all__ = ["NO_EFFECT", "Read", "read_argument"]
+__all__ = ["Read", "read_argument"]
 
-NO_EFFECT = "(has no effect: it is on by default)"
 _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER": "...", "PARSER": "A..."}
 # The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
 _SWITCHES = ("store_true", "store_false", "store_const", "append_const", "count", "optional_boolean")
@@ -116,7 +115,7 @@ def _read_switch(parser: Parser, argument: Argument, action: str, named: dict[st
             off = f"{flag[:2]}no-{flag[2:]}"
             known = default if isinstance(default, bool) else ABSENT
         case "store_true" if default is True:
-            description = f"{description} {NO_EFFECT}".strip()
+            description = f"{description} (has no effect: it is on by default)".strip()
     hidden = not isinstance(default, bool | None)
     made = replace(
         argument,
