@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]  # how Python itself reads an expression
@@ -253,6 +253,8 @@ def _patterns_in(values: Iterable[Any]) -> list[re.Pattern[Any]]:
             found += _patterns_in(value.values())
         elif isinstance(value, list | tuple):
             found += _patterns_in(value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            found += _patterns_in(getattr(value, each.name) for each in fields(value))
     return found
 
 

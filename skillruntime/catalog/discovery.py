@@ -127,7 +127,7 @@ def _read_copy(root: Root, copies: SkillCopies) -> Snapshot:
     """Return the current snapshot of *root*, to which a source is copied, with what could not be read of it."""
     unread = copies.update()
     snapshot = read_root(root)
-    return replace(snapshot, problems=(*snapshot.problems, *unread))
+    return snapshot._replace(problems=(*snapshot.problems, *unread))
 
 
 def _as_root(
@@ -401,7 +401,7 @@ class _Reading:
         searched = tuple(self.searched) if self.is_stable and not problems else None
         if known is not None and self.reused == len(entries) == len(known.entries):
             same = (problems, searched) == (known.problems, known.searched)
-            return known if same else replace(known, problems=problems, searched=searched)
+            return known if same else known._replace(problems=problems, searched=searched)
         # By name, so that neither the index nor a collision depends on the order of the file system.
         names, paths = [entry[1] for entry in entries], [entry[0] or "" for entry in entries]
         order = sorted(range(len(entries)), key=paths.__getitem__)

@@ -10,8 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillruntime.catalog.skill import Skill
 
@@ -30,12 +29,11 @@ def _package_version(name: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """The environment: how to find a command, variables, a package's version, platform, runtime version."""
 
     find_command: Callable[[str], str | None] = shutil.which
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environment: Mapping[str, str] = os.environ
     package_version: Callable[[str], str | None] = _package_version
     platform: str = _PLATFORMS.get(sys.platform, sys.platform)
     runtime: str | None = None

@@ -11,7 +11,6 @@ import os
 import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.closest_names import closest_names
@@ -82,7 +81,7 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
             continue
         message = f"{fault}; skipped"
         faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
-    return replace(snapshot, entries=own).without(faults, faults.values())
+    return snapshot._replace(entries=own).without(faults, faults.values())
 
 
 def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:

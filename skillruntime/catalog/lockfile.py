@@ -15,7 +15,6 @@ import json
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside, read_regular
@@ -189,7 +188,7 @@ class FrozenGuard:
             message = f"{entry.name}: the lockfile ({self._path}) pins another skill of this name, {holder}; skipped"
             hint = "rename one of them, then lock again"
             problems.append(Diagnostic("frozen-drift", Severity.WARNING, entry.file, message, hint=hint))
-        return replace(kept, problems=(*kept.problems, *problems))
+        return kept._replace(problems=(*kept.problems, *problems))
 
     def check(self, skill: Skill) -> Mapping[str, str]:
         """Hash the files of *skill* now, its SKILL.md as it was read; return the SHA-256 of each by its path.

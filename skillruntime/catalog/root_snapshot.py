@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillruntime.diagnostic import Diagnostic
@@ -83,8 +83,7 @@ class Entry(NamedTuple):
         return self.path or f"{self.root.path}/{self.name}/SKILL.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """All entries of one root, their stamps, and the diagnostics.
 
     ``stamps`` has a `STAMP` for each entry. ``notes`` maps positions of entries to diagnostics that
@@ -94,9 +93,9 @@ class Snapshot:
     """
 
     root: Root
-    entries: list[Entry] = field(default_factory=list)
-    stamps: bytes = b""
-    notes: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
+    entries: list[Entry]
+    stamps: bytes
+    notes: dict[int, tuple[Diagnostic, ...]]
     problems: tuple[Diagnostic, ...] = ()
     searched: tuple[DirectoryStamp, ...] | None = None
 
@@ -108,8 +107,7 @@ class Snapshot:
         """Return this snapshot without the entries at *positions*, and with *problems* added."""
         # Positions are what stamps and notes are found by, so all three are closed up together.
         kept = [position for position in range(len(self.entries)) if position not in positions]
-        return replace(
-            self,
+        return self._replace(
             entries=[self.entries[position] for position in kept],
             notes={new: self.notes[old] for new, old in enumerate(kept) if old in self.notes},
             stamps=b"".join(map(self.stamp, kept)),

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableError, decode, has_unclear_escape
@@ -39,8 +38,7 @@ CUT_OFF_REASONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """The value that a text writes, and the rules by which its syntax was repaired, in the order they were needed.
 
     ``tool`` is the name of the tool that the text calls, where its form gives one. With ``strings``, the value holds
@@ -53,8 +51,7 @@ class Parsed:
     strings: dict[str, bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(NamedTuple):
     """How a text is read: decimals kept as they are written, an open object closed; the parameters and the tool."""
 
     literals: bool = True
@@ -65,7 +62,7 @@ class _Options:
 
     def deeper(self) -> _Options:
         """Return the options for a text inside a text."""
-        return replace(self, literals=True, encoded=self.encoded + 1)
+        return self._replace(literals=True, encoded=self.encoded + 1)
 
 
 def parse_arguments(
@@ -256,7 +253,7 @@ def _parse(text: str, options: _Options) -> Parsed:
 
 
 def _behind(rules: tuple[str, ...], inner: Parsed) -> Parsed:
-    return replace(inner, rules=(*rules, *inner.rules))
+    return inner._replace(rules=(*rules, *inner.rules))
 
 
 def _encoded_once(text: str, options: _Options) -> Parsed:

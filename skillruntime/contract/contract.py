@@ -441,7 +441,7 @@ class Contract:
         """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""
         if self._guide is not None and policy.repair:
             try:
-                return read_as_version(replace(self._shapes, current=self._guide), value, version, policy)
+                return read_as_version(self._shapes._replace(current=self._guide), value, version, policy)
             except SkillInputError:
                 pass
         return read_as_version(self._shapes, value, version, policy)

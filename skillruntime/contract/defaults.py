@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillruntime.contract.coercion.keys import close_names
 from skillruntime.contract.coercion.subschemas import ABSENT, EACH_ALONE, default_at, in_place, property_locations
@@ -15,8 +14,7 @@ MAX_DEPTH = 8
 MAX_COMPARED = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
+class _Level(NamedTuple):
     """The defaults of one object, and the levels below its members: of an array, that of its items.
 
     ``names`` are its declared properties where it may hold others, else ``None``.

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillruntime.contract.arguments import several_calls
 from skillruntime.contract.coercion.keys import wrapped
@@ -24,8 +23,7 @@ _IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
 _KINDS = frozenset({"function", "function_call", "tool_use", "tool_call", "toolUse", "toolCall", "object"})
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call: its tool's name, its arguments, the keys that make it a call, all its keys, and what was sent."""
 
     name: str

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -93,7 +92,7 @@ def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violati
         if violation.list_branches is not None and isinstance(violation.expected, list):
             left[0] -= len(violation.expected)
             if left[0] < 0:
-                yield replace(violation, keyword="anyOf", schema={"anyOf": violation.expected}, list_branches=None)
+                yield violation._replace(keyword="anyOf", schema={"anyOf": violation.expected}, list_branches=None)
                 continue
         branch = _branch(violation)
         if branch:

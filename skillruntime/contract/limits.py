@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillruntime.contract.plain_json import ANY_LEVELS, find_fault
 from skillruntime.contract.pointer import format_pointer
@@ -35,8 +34,7 @@ class SchemaTooCostlyError(ValueError):
     """The schema is beyond a bound; the message says which, and where."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What measuring a schema shows: its references, and the JSON that writes it.
 
     ``levels`` is how deep a value may be nested, so that the engine, which calls itself for each level of a recursive

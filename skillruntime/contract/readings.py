@@ -6,8 +6,8 @@ differ. The repairs and the migrations share the knowledge of whose shape is in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
 from skillruntime.contract.coercion.scalars import is_same, pieces
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Shapes:
+class Shapes(NamedTuple):
     """The shapes of one contract's arguments: the *current* one of *version*, and the *older* ones.
 
     Each of *older* is what the migration of the same index starts from, where it is known; *reserved* are the names of
@@ -54,8 +53,7 @@ class Shapes:
         return self.version is None or same_line(Version.parse(self.version), version)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """Arguments brought to the current shape.
 
     ``sent`` are their keys in the shape that they were read by; ``dropped`` the places of what a migration left out.
@@ -81,7 +79,7 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
     formal = _formally_repaired(shapes, arguments, policy) if newest_first and policy.repair else None
     if formal is not None:
         reading = read_as_version(shapes, formal.value, None, policy)
-        return replace(reading, coerced=replace(reading.coerced, repairs=formal.repairs + reading.coerced.repairs))
+        return reading._replace(coerced=reading.coerced._replace(repairs=formal.repairs + reading.coerced.repairs))
     attempts: list[Reading] = []
     refusal: SkillInputError | None = None
     # The current shape first: most callers are current, and among old ones the newest are the likeliest.
@@ -194,7 +192,7 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
         old = _along(shapes, arguments, start, policy, may_hold_containers=True)
         if _is_of_current(shapes, arguments, start) and not is_same(without_decimals(old.coerced.value), arguments):
             raise _unclear_version(shapes)
-        return replace(old, migrated_from=stated)
+        return old._replace(migrated_from=stated)
     if not covering and shapes.arrives(version):
         return _along(shapes, arguments, None, policy)
     covered = [str(migration.source) for migration in shapes.migrations]
@@ -239,7 +237,7 @@ def _along(
     coerced = _coerced(shapes, value, shapes.current, policy)
     sent = frozenset(coerced.value) if sent is None else sent
     source = None if start is None else str(shapes.migrations[start].source)
-    return Reading(replace(coerced, repairs=repairs + coerced.repairs), source, sent, dropped)
+    return Reading(coerced._replace(repairs=repairs + coerced.repairs), source, sent, dropped)
 
 
 def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> Coerced:

@@ -8,7 +8,7 @@ chat templates; the comment of a row names the models.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from skillruntime.contract.json_text import LenientParser, UnreadableError
 
@@ -17,8 +17,7 @@ _KEY = r"""["']?(?P<key>[^<>"'=\n]{1,120})["']?"""
 _DSML = "\uff5cDSML\uff5c"
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """One form of a call: the pattern it begins with, with the tool's ``name``, and the marks of its parameters.
 
     *parameter* is the pattern from one parameter's beginning to its value, with its ``key``; *value_end* and *closing*
@@ -41,7 +40,7 @@ def _in_elements(opening: str, parameter: str, namespace: str, tag: str, *, brea
 
 _FUNCTION = rf"(?:function|parameter(?=[^<>]+>\s*<parameter=))={_TOOL}\s*"
 _INVOKE = rf"""invoke\s+name\s*=\s*["']?{_TOOL}["']?\s*"""
-_PARAMETER = rf"parameter\s+name\s*=\s*{_KEY}"
+_PARAMETER = rf"parameter\s+name\s*=\s*+{_KEY}"
 TEMPLATES: tuple[Template, ...] = (
     # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the same marks. The first mark may be
     # that of a parameter too (signalnine/q27#24).
@@ -54,7 +53,7 @@ TEMPLATES: tuple[Template, ...] = (
     # GLM 4.5 to 4.7.
     Template(
         re.compile(rf"<tool_call>\s*{_TOOL}\s*(?=<arg_key>|</tool_call>|\{{)"),
-        re.compile(r"<arg_key>\s*(?P<key>[^<>\n]{1,120}?)\s*</arg_key>\s*<arg_value>"),
+        re.compile(r"<arg_key>\s*+(?P<key>[^<>\n]{1,120}?)\s*</arg_key>\s*<arg_value>"),
         "</arg_value>",
         "</tool_call>",
     ),

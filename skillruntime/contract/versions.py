@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import total_ordering
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["Version", "VersionRange", "check_skill_compatibility", "read_version", "same_line", "satisfies"]
 
@@ -113,8 +113,7 @@ def same_line(current: Version, stated: Version) -> bool:
     return current.major > 0 or current.minor == stated.minor
 
 
-@dataclass(frozen=True, slots=True)
-class VersionReading:
+class VersionReading(NamedTuple):
     """What a text or number from the wild was read as; ``note`` says how, and is empty for a proper version."""
 
     version: Version
@@ -330,8 +329,7 @@ def _parse_alternative(text: str, whole: str) -> _Comparators:
         raise ValueError(f"{whole[:60]!r} is not a version range: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Partial:
+class _Partial(NamedTuple):
     """A version of which the last parts may be left open: ``1``, ``1.2``, ``1.2.x``, ``1.2.3-rc.1``, ``*``."""
 
     first: Version

@@ -10,11 +10,10 @@ may stop after the first few violations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from skillruntime.contract.coercion.subschemas import in_place, property_locations
 from skillruntime.contract.pointer import Path, format_pointer
@@ -53,8 +52,7 @@ _IN_PLACE = frozenset({"allOf", "if", "dependentSchemas", "dependencies"})
 _UNTRACED = ("unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "$ref")
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """One keyword that a value breaks.
 
     ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword, ``names``
@@ -87,8 +85,7 @@ class Violation:
         return self.schema.get(self.keyword) if isinstance(self.schema, dict) else self.schema
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(NamedTuple):
     """What the subschema at one location asks for, read once: each item of an array asks for it again.
 
     ``counts`` is false where a reference hides the keywords beside it.

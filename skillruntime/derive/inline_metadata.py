@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["InlineMetadata", "parse_inline_metadata"]
 
@@ -12,8 +11,7 @@ __all__ = ["InlineMetadata", "parse_inline_metadata"]
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
 
-@dataclass(frozen=True, slots=True)
-class InlineMetadata:
+class InlineMetadata(NamedTuple):
     """What a script declares: ``dependencies`` as PEP 508 texts, and the Python versions it is for."""
 
     dependencies: tuple[str, ...] = ()
@@ -31,6 +29,8 @@ def parse_inline_metadata(source: str) -> InlineMetadata:
     # PEP 723: "there MUST NOT be multiple TYPE blocks".
     if len(blocks) != 1:
         return InlineMetadata()
+    import tomllib  # few scripts have a block
+
     lines = blocks[0]["content"].splitlines()
     try:
         document = tomllib.loads("\n".join(line[2:] for line in lines))

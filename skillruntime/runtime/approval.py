@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -85,7 +84,7 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
         )
         # The deadline starts afterwards, because a person may be asked.
         granted = prepared.grants | await _ask(approve, request)
-        return await _run_within_deadline(dataclasses.replace(prepared, grants=granted, code=code))
+        return await _run_within_deadline(prepared._replace(grants=granted, code=code))
 
 
 async def _run_within_deadline(prepared: Prepared) -> Any:

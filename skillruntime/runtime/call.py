@@ -7,9 +7,9 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import escaped
@@ -33,19 +33,18 @@ __all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metada
 _NO_GRANTS = Grants()
 
 
-@dataclass(frozen=True, slots=True)
-class CallRequest:
+class CallRequest(NamedTuple):
     """What was asked for: a callable's name, the arguments as they were sent, and the host's options."""
 
     name: str
     sent: Any
     session: SkillSession | None
     options: CallOptions
+    # The first clock measures the duration, the second one dates the record.
+    started: float
+    started_at: int
     function: Callable[..., Any] | None = None
     """What is called, where the host gave the function itself and not a name."""
-    # The first clock measures the duration, the second one dates the record.
-    started: float = field(default_factory=time.perf_counter)
-    started_at: int = field(default_factory=time.time_ns)
 
     @classmethod
     def of(cls, called: Any, arguments: Any, session: SkillSession | None, options: CallOptions) -> CallRequest:
@@ -60,9 +59,8 @@ class CallRequest:
         if "timeout" in options:
             require_seconds(options["timeout"])
         sent = {} if arguments is None else arguments
-        if isinstance(called, FunctionSkill):
-            return cls(called.name, sent, session, options, called.function)
-        return cls(called, sent, session, options)
+        name, function = (called.name, called.function) if isinstance(called, FunctionSkill) else (called, None)
+        return cls(name, sent, session, options, time.perf_counter(), time.time_ns(), function)
 
 
 _OPTIONS = CallOptions.__annotations__.keys()
@@ -85,8 +83,7 @@ def _unknown_option(called: Any, option: str) -> TypeError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a callable's name resolves to; found at its first call and kept."""
 
     name: str
@@ -203,8 +200,7 @@ class WatchedWorkspace:
         return self._is_open and self._before is None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A call that is decided and ready to run: its target, the arguments that fit, and the seconds it may take."""
 
     request: CallRequest
@@ -214,7 +210,7 @@ class Prepared:
     timeout: float | None
     workspace: WatchedWorkspace | CallFiles
     # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
-    execution: dict[str, Any] = field(default_factory=dict)
+    execution: dict[str, Any]
     grants: Grants = _NO_GRANTS
     code: SkillCopy | None = None
 

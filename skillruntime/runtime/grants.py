@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillruntime.catalog.visibility import visible_line
 
@@ -58,8 +58,7 @@ class Grants:
         return {name: value for name, value in stated.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(NamedTuple):
     """What a contract asks for: ``requires.network``, ``.write``, ``.environment``, and ``run.environment``.
 
     ``network`` and ``write`` are the words of the contract, for a person to read; ``optional`` are the variables that

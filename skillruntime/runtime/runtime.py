@@ -412,8 +412,8 @@ class SkillRuntime:
             timeout = target.contract.run.get("timeout_seconds", self._timeout)
         granted = options.get("grants")
         if granted is None:
-            return Prepared(request, target, accepted, arguments, timeout, watched)
-        return Prepared(request, target, accepted, arguments, timeout, watched, grants=granted)
+            return Prepared(request, target, accepted, arguments, timeout, watched, {})
+        return Prepared(request, target, accepted, arguments, timeout, watched, {}, grants=granted)
 
     def _files_of(
         self, target: Target, workspace: Workspace, arguments: dict[str, Any]

@@ -9,9 +9,9 @@ import re
 import signal
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from skillruntime.catalog.visibility import hidden_characters, listed_kinds, visible_text
 from skillruntime.derive.script_output import read_output
@@ -39,8 +39,7 @@ _MOST_LINES = 200
 _SHORTEST_SECRET = 4  # shorter values occur in any text
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """A script's stderr, fit to be quoted: no host paths, no hidden characters, capped."""
 
     finished: Finished

@@ -7,8 +7,8 @@ of the table in the docs page "What is repaired and what is refused".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from skillruntime.contract.coercion.scalars import converted
 from skillruntime.contract.coercion.state import (
@@ -46,8 +46,7 @@ _REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
 _TOO_MUCH = Violation(OVER_BUDGET, (), (), {}, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Coerced:
+class Coerced(NamedTuple):
     """The result of coercion: the value, the repairs that led to it, and what is still wrong with it."""
 
     value: Any
@@ -155,7 +154,7 @@ def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
             for _, number in converted(wanted, violation.value):
                 rest = state.schema.violations(number, violation.location)
                 if rest:
-                    return [replace(each, path=(*violation.path, *each.path)) for each in rest]
+                    return [each._replace(path=(*violation.path, *each.path)) for each in rest]
     return [violation]
 
 

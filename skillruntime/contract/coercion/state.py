@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import rebuilt
@@ -180,8 +180,7 @@ class Repair:
         return f"Repair({', '.join(f'{key}={value!r}' for key, value in self.to_dict().items())})"
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(NamedTuple):
     """A value on its way, and the repairs so far."""
 
     value: Any
