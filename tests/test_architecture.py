@@ -157,14 +157,14 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 3_894,
-    "contract": 6_350,
-    "catalog": 4_773,
-    "runtime": 4_838,
+    "derive": 3_893,
+    "contract": 6_330,
+    "catalog": 4_767,
+    "runtime": 4_851,
     "server": 4_384,
     "adapters/mcp_proxy": 2_466,
     "adapters": 3_069,
-    "cli": 2_649,
+    "cli": 2_655,
     "remote": 1_840,
     "compatibility": 1_695,
     "tokens": 1_095,

@@ -88,6 +88,10 @@ def command(
 
         context.invoke(remote.invoke, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
         return
+    if sys.platform == "linux":
+        from skillruntime.runtime.sandbox.launcher_process import launcher_process
+
+        launcher_process.start()  # a script waits less: it loads while this process imports the rest
     from skillruntime.runtime import Grants, SkillRuntime
 
     def approve(request: Approval) -> bool:

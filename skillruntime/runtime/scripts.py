@@ -16,15 +16,13 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio.to_thread
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.secret_names import is_secret_name
-from skillruntime.derive.command_line import CommandLine, to_argv
-from skillruntime.derive.script_output import read_failure
 from skillruntime.errors import (
     AccessDeniedError,
     ErrorCode,
@@ -47,7 +45,6 @@ from skillruntime.runtime.readiness import (
     refuse_if_missing,
 )
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
-from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, Sandbox, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError
@@ -62,6 +59,9 @@ from skillruntime.runtime.script_result import (
     worth_masking,
 )
 from skillruntime.runtime.skill_copy import SkillCopy, copy_skill
+
+if TYPE_CHECKING:
+    from skillruntime.derive.command_line import CommandLine
 
 __all__ = ["ScriptRunner"]
 
@@ -126,9 +126,7 @@ class ScriptRunner:
         refuse_if_missing(self.missing(grants, context.code))
         directory = self.skill.directory.resolve() if context.code is None else context.code.directory
         script = self._trusted_script(directory) if context.code is None else context.code.script(self._shown)
-        declared = self.contract.run.get("command_line")
-        line = None if declared is None else CommandLine.from_dict(declared)
-        words = [] if line is None else to_argv(line, arguments)
+        line, words = _command_line(self.contract, arguments)
         # surrogatepass: a model may send half of a surrogate pair, and the script decides what it makes of it.
         stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
         workspace = context.workspace if self.skill.trusted else await anyio.to_thread.run_sync(context.open_workspace)
@@ -199,6 +197,8 @@ class ScriptRunner:
         """Return where this script runs: decided by the host and the skill's source, never by the call."""
         if self.skill.trusted and not self.sandbox_trusted and not context.has_untrusted_files():
             return PlainProcess()
+        from skillruntime.runtime.sandbox.levels import open_sandbox  # imports ctypes
+
         return await open_sandbox(self.sandbox)
 
     def _variables(self, grants: Grants) -> tuple[str, ...]:
@@ -275,6 +275,17 @@ class ScriptRunner:
         )
 
 
+def _command_line(contract: Contract, arguments: dict[str, Any]) -> tuple[CommandLine | None, list[str]]:
+    """Return what is on the command line of the contract's script, and the words that *arguments* become there."""
+    declared = contract.run.get("command_line")
+    if declared is None:
+        return None, []
+    from skillruntime.derive.command_line import CommandLine, to_argv  # most contracts have none
+
+    line = CommandLine.from_dict(declared)
+    return line, to_argv(line, arguments)
+
+
 def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does not declare."""
     stderr = finished.stderr.decode("utf-8", "replace")
@@ -294,6 +305,8 @@ def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None
 
 def _refuse_usage(exit_code: int, said: str, line: CommandLine) -> None:
     """Raise `SkillInputError` where it is the script's own parser that refused an argument."""
+    from skillruntime.derive.script_output import read_failure
+
     errors = read_failure(exit_code, said, line)
     if errors[0].code is not ErrorCode.TOOL_EXECUTION_FAILED:
         raise SkillInputError("The script's own parser refused the arguments", skill_errors=errors)

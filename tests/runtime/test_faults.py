@@ -266,7 +266,7 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
     """The next command starts another one."""
-    from skillruntime.runtime.sandbox import launcher
+    from skillruntime.runtime.sandbox.launcher_process import launcher_process
 
     workspace = tmp_path / "workspace"
     workspace.mkdir()
@@ -278,7 +278,7 @@ async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
         writable=(workspace,),
     )
     await sandbox.run(command)
-    process = launcher._launcher._process
+    process = launcher_process._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     os.waitpid(process.pid, 0)

@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.runtime.sandbox import launcher
+from skillruntime.runtime.sandbox.launcher_process import launcher_process
 from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
@@ -34,7 +34,7 @@ HOST = """
 import anyio, os, socket, sys
 from pathlib import Path
 from skillruntime.runtime import SandboxCommand, interpreter_paths, open_sandbox
-from skillruntime.runtime.sandbox import launcher
+from skillruntime.runtime.sandbox.launcher_process import launcher_process
 workspace = Path(sys.argv[1])
 async def command():
     sandbox = await open_sandbox(sys.argv[2])
@@ -91,9 +91,9 @@ async def run(level: str, workspace: Path, source: str, **environment: str) -> F
             id="other sockets have the numbers",
         ),
         pytest.param(
-            "old = launcher._launcher._process.pid\nos.kill(old, 9)\n"
+            "old = launcher_process._process.pid\nos.kill(old, 9)\n"
             "os.waitid(os.P_PID, old, os.WEXITED | os.WNOWAIT)\n"
-            "while launcher._launcher._process.pid == old:\n    assert run() == b'1\\n'\n"
+            "while launcher_process._process.pid == old:\n    assert run() == b'1\\n'\n"
             "assert run() == b'1\\n'\nassert not os.path.exists(f'/proc/{old}')",
             id="killed the launcher, which leaves no zombie",
         ),
@@ -113,7 +113,7 @@ def test_a_host_may_lose_its_launcher(tmp_path: Path, level: str, source: str) -
 def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(tmp_path: Path, level: str) -> None:
     """The launcher, and the supervisors that wait for the next command, end with the host that they serve."""
     source = (
-        "print(launcher._launcher._process.pid, flush=True)\nsys.stdin.readline()\n"
+        "print(launcher_process._process.pid, flush=True)\nsys.stdin.readline()\n"
         "if os.fork() == 0:\n    sys.stdin.read()\n    os._exit(0)\n"
     )
     with host(tmp_path, level, source) as process:
@@ -161,7 +161,7 @@ async def test_commands_at_once_see_nothing_of_each_other(tmp_path: Path, level:
 async def test_many_commands_wait_for_each_other(tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel lets only so many descriptors of a user be on their way: a command waits, and does not fail."""
     await run(level, tmp_path, "")
-    send: Callable[[Sequence[int]], None] = launcher._launcher.send
+    send: Callable[[Sequence[int]], None] = launcher_process.send
     before = sum(1 for _ in Path("/proc/self/fd").iterdir())
     seen = []
 
@@ -171,7 +171,7 @@ async def test_many_commands_wait_for_each_other(tmp_path: Path, level: str, mon
             raise OSError(errno.ETOOMANYREFS, os.strerror(errno.ETOOMANYREFS))
         send(descriptors)
 
-    monkeypatch.setattr(launcher._launcher, "send", refusing)
+    monkeypatch.setattr(launcher_process, "send", refusing)
 
     finished = await run(level, tmp_path, "print(1)")
 

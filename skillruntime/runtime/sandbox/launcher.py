@@ -1,24 +1,20 @@
-"""The host's side of a local sandbox: one launcher process for each host process, and one conversation per command."""
+"""The host's side of a local sandbox: one conversation with the launcher process per command."""
 
 from __future__ import annotations
 
-import array
-import atexit
 import dataclasses
 import errno
 import json
 import os
 import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from skillruntime.runtime.sandbox.launcher_process import launcher_process
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
 from skillruntime.runtime.sandbox.readable_paths import system_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError, outermost
@@ -133,7 +129,7 @@ class LocalSandbox:
             stdin = _file_of(command.stdin)
             theirs.callback(os.close, stdin)
             (stdout, stdout_writing), (stderr, stderr_writing) = pipes
-            _launcher.send([request, stdin, stdout_writing, stderr_writing, other.fileno()])
+            launcher_process.send([request, stdin, stdout_writing, stderr_writing, other.fileno()])
         return control, stdout, stderr
 
     def _described(self, command: SandboxCommand) -> dict[str, Any]:
@@ -269,88 +265,3 @@ def _file_of(content: bytes) -> int:
 def _limits(limits: Limits) -> dict[str, int]:
     names = ("memory", "processes", "file_size", "open_files", "temporary", "workspace")
     return {name: getattr(limits, name) for name in names}
-
-
-class _Launcher:
-    """The launcher of this process; a forked child, or a process that changed its user, starts its own."""
-
-    def __init__(self) -> None:
-        # Calls of several threads share the socket; a message and its descriptors are sent in one piece.
-        self._lock = threading.Lock()
-        self._owner: tuple[int, int, int] | None = None
-        self._socket: socket.socket | None = None
-        self._inode = 0
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def send(self, descriptors: Sequence[int]) -> None:
-        with self._lock:
-            for attempt in (1, 2):
-                # A root launcher must not serve a host that has given root up since.
-                owner = (os.getpid(), os.geteuid(), os.getegid())
-                if self._socket is None or self._owner != owner or not self._is_open():
-                    self._start(owner)
-                assert self._socket is not None
-                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-                try:
-                    self._socket.sendmsg([b"r"], ancillary)
-                except OSError as error:
-                    if error.errno == errno.ETOOMANYREFS:
-                        raise
-                    self.close()  # it was killed; another is started once
-                    if attempt == 2:
-                        raise
-                else:
-                    return
-
-    def _is_open(self) -> bool:
-        """Return whether the socket is still this one: a host may close every descriptor, and open others."""
-        assert self._socket is not None
-        try:
-            return os.fstat(self._socket.fileno()).st_ino == self._inode
-        except OSError:
-            return False
-
-    def _start(self, owner: tuple[int, int, int]) -> None:
-        self.close()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # -I and -S: nothing of the environment, of the working directory or of site-packages is imported.
-        root = str(Path(__file__).parents[3])
-        module = "skillruntime.runtime.sandbox.supervisor"
-        program = f"import sys; sys.path.append({root!r}); from {module} import serve; serve()"
-        with theirs:
-            # Apart from the host: Ctrl-C in its terminal, its directory and its environment are not the launcher's.
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", program],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-                start_new_session=True,
-            )
-        self._process.returncode = 0  # Popen must not warn that it still runs
-        self._socket, self._inode = ours, os.fstat(ours.fileno()).st_ino
-        self._owner = owner
-
-    def close(self) -> None:
-        if self._socket is not None:
-            if self._is_open():
-                self._socket.close()
-            else:
-                self._socket.detach()
-            self._socket = None
-        if self._process is not None:
-            with suppress(ChildProcessError):  # the host has taken its exit code, with waitpid(-1) perhaps
-                os.waitpid(self._process.pid, os.WNOHANG)
-            self._process = None
-
-    def leave_to_parent(self) -> None:
-        """In a forked process: the launcher ends with its host, and not only when this process ends too."""
-        self.close()
-        self._lock = threading.Lock()  # another thread of the parent may have had it
-
-
-_launcher = _Launcher()
-atexit.register(_launcher.close)
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_launcher.leave_to_parent)
