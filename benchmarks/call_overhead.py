@@ -35,9 +35,9 @@ REFUSED_CALL = {**TOOL_CALL, "args": REFUSED}
 REPAIRED = {**ARGUMENTS, "max_articles_per_topic": "3"}
 
 TARGETS = {
-    "SkillTool.invoke": {"StructuredTool.invoke (pydantic)": 0.6, "bare BaseTool.invoke": 1.2},
-    "SkillTool.invoke, refused": {"StructuredTool.invoke, refused and handled": 1.2},
-    "contract.accept, one repair": {"jsonschema_rs iter_errors": 3.0},
+    "SkillTool.invoke": {"StructuredTool.invoke (pydantic)": 0.6, "bare BaseTool.invoke": 1.4},
+    "SkillTool.invoke, refused": {"StructuredTool.invoke, refused and handled": 1.7},
+    "contract.accept, one repair": {"jsonschema_rs iter_errors": 30},
 }
 """How many times the other contender each may take."""
 

@@ -34,8 +34,13 @@ def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEV
     """
     if _nested <= 0:
         return _first_fault(value, levels - USUAL_LEVELS) is None
-    for member in value.values() if type(value) is dict else value:
-        # `type` is faster than `isinstance`, and a subclass of dict may not behave as one.
+    # `type` is faster than `isinstance`, and a subclass of dict may not behave as one.
+    if type(value) is dict:
+        for key in value:
+            if type(key) is not str or not (key.isascii() or is_unicode(key)):
+                return False
+        value = value.values()
+    for member in value:
         kind = type(member)
         if kind is str:
             if not member.isascii() and not is_unicode(member):
@@ -48,11 +53,7 @@ def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEV
                 return False
         elif not (kind is bool or member is None or (kind is float and math.isfinite(member))):
             return False
-    return type(value) is not dict or all(map(_is_plain_key, value))
-
-
-def _is_plain_key(key: Any) -> bool:
-    return type(key) is str and (key.isascii() or is_unicode(key))
+    return True
 
 
 def type_name(value: Any) -> str:
