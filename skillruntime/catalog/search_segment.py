@@ -101,6 +101,11 @@ class Segment:
             self._start = file.tell()
 
     @property
+    def is_in_file(self) -> bool:
+        """Whether the postings are read from a file, and not held in memory."""
+        return isinstance(self._source, str)
+
+    @property
     def is_current(self) -> bool:
         """Whether the postings can still be read."""
         return isinstance(self._source, bytes) or _stamp_at(self._source) == self._stamp
