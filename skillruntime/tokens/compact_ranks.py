@@ -12,7 +12,9 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
+from struct import iter_unpack
 from unicodedata import category
 
 import regex  # a dependency of tiktoken, which writes its patterns in this dialect
@@ -45,13 +47,17 @@ class CompactRanks:
         at = header + 4 * sum(numbers_of)
         self._ranks = array("I", packed[header:at])
         self._blocks: list[tuple[int, range, Callable[[int], bytes]]] = []
+        # Nine of ten searches are for a few bytes, and a table of these takes 2 MB; of all tokens it would be 30.
+        self._short: dict[int, dict[bytes, int]] = {}
         first = 0
         for length, number in enumerate(numbers_of):
-            self._blocks.append((first, range(number), _token_in(packed[at : at + length * number], length)))
+            block = packed[at : at + length * number]
+            self._blocks.append((first, range(number), _token_in(block, length)))
+            if 1 <= length <= _SHORT:
+                tokens = chain.from_iterable(iter_unpack(f"{length}s", block))
+                self._short[length] = dict(zip(tokens, self._ranks[first : first + number], strict=True))
             first += number
             at += length * number
-        # Nine of ten searches are for a few bytes, and a table of these takes 2 MB; of all tokens it would be 30.
-        self._short = {length: self._table(length) for length in range(1, _SHORT + 1)}
         # Prose repeats its words, and the words their syllables: searching takes twenty times as long as these.
         self._tokens_of = lru_cache(maxsize=2048)(self._merge)
         self._rank = lru_cache(maxsize=8192)(self._find)
@@ -67,10 +73,6 @@ class CompactRanks:
                 return None
             total += tokens
         return total
-
-    def _table(self, length: int) -> dict[bytes, int]:
-        first, positions, token_at = self._blocks[length]
-        return dict(zip(map(token_at, positions), self._ranks[first : first + len(positions)], strict=True))
 
     def _find(self, token: bytes) -> int:
         if len(token) > LONGEST_TOKEN:
