@@ -158,8 +158,8 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 3_893,
-    "contract": 6_330,
-    "catalog": 4_767,
+    "contract": 6_333,
+    "catalog": 4_775,
     "runtime": 4_851,
     "server": 4_384,
     "adapters/mcp_proxy": 2_466,
@@ -167,7 +167,7 @@ MOST_LINES = {
     "cli": 2_655,
     "remote": 1_840,
     "compatibility": 1_695,
-    "tokens": 1_095,
+    "tokens": 1_098,
     "testing": 41,
     "modules": 368,
 }

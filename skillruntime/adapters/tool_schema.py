@@ -57,7 +57,7 @@ def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | No
 def _used_definitions(schema: Any, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definitions of *document* that *schema* reaches, directly or not."""
     used: dict[str, Any] = {}
-    size = -1
+    size = -1 if document.keys() & {"definitions", "$defs"} else 0
     # A definition may use others: look again until nothing new is found.
     while size != sum(map(len, used.values())):
         size = sum(map(len, used.values()))
