@@ -160,7 +160,7 @@ MOST_LINES = {
     "derive": 3_893,
     "contract": 6_333,
     "catalog": 4_775,
-    "runtime": 4_851,
+    "runtime": 4_860,
     "server": 4_384,
     "adapters/mcp_proxy": 2_466,
     "adapters": 3_069,

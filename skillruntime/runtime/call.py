@@ -157,6 +157,9 @@ def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
     return value
 
 
+_NO_FILE = "o such file or directory"  # strerror(3) of ENOENT, which Node writes with a small letter
+
+
 class WatchedWorkspace:
     """The workspace as one call sees it: files are compared from the moment the call first opens it."""
 
@@ -243,8 +246,8 @@ class Prepared(NamedTuple):
         return [self._explained(error) for error in errors]
 
     def _explained(self, error: SkillError) -> SkillError:
-        said = f"{error.message} {error.details}"
-        for path in self.workspace.missing:
+        said = "\n".join([error.message, *map(str, (error.details or {}).values())])
+        for path in [*self.workspace.missing, *self._texts_not_there(said)]:
             if PurePath(path).name in said:
                 workspace = self.workspace.workspace
                 action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
@@ -255,6 +258,17 @@ class Prepared(NamedTuple):
                 action = f"Change {' or '.join(map(repr, named[:3]))}, or t{str(error.suggested_action)[1:]}"
                 return replace(error, suggested_action=action)
         return error
+
+    def _texts_not_there(self, said: str) -> Iterator[str]:
+        """Yield the texts that name a missing file by what a script *said*: many do not say which texts are paths."""
+        lines = [line for line in said.splitlines() if _NO_FILE in line]
+        if not lines or "sandbox" not in self.execution:  # a function does not work in the workspace
+            return
+        for text in _strings([*self.arguments.values()]):
+            name = re.escape(PurePath(text).name)
+            is_named = name and any(re.search(rf"(?<![\w.-]){name}(?![\w.-])", line) for line in lines)
+            if is_named and not is_there(self.workspace.workspace.directory / text):
+                yield text
 
 
 def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:

@@ -90,17 +90,21 @@ class CallFiles:
             self.missing.append(path)
         return target
 
-    def resolve_texts(self, value: Any) -> None:
-        """Have the files copied in that texts in *value* name: many scripts do not say which texts are paths."""
+    def with_named_files(self, value: Any) -> Any:
+        """Return *value*, and have the files copied in that its texts name: many scripts do not say which are paths.
+
+        An absolute path becomes that of the copy, to which a relative one leads as it is.
+        """
         if isinstance(value, dict):
-            self.resolve_texts([*value.values()])
-        elif isinstance(value, list):
-            for item in value:
-                self.resolve_texts(item)
-        elif isinstance(value, str) and (source := self._own.workspace.resolve(value)) is not None:
+            return {key: self.with_named_files(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.with_named_files(item) for item in value]
+        if isinstance(value, str) and (source := self._own.workspace.resolve(value)) is not None:
             with suppress(OSError):  # thousands of letters, which no file has as its name
                 if stat.S_ISREG(source.lstat().st_mode):
-                    self.resolve(value)
+                    copy = self.resolve(value)
+                    return str(copy) if PurePath(value).is_absolute() else value
+        return value
 
     def open(self) -> Path:
         """Copy in what the call names, and return the directory; new and changed files are listed from now on.

@@ -399,8 +399,7 @@ class SkillRuntime:
             policy=self._policy,
             finish_reason=options.get("finish_reason"),
         )
-        arguments = accepted.arguments
-        watched = self._files_of(target, workspace, arguments)
+        watched, arguments = self._files_of(target, workspace, accepted.arguments)
         if target.has_paths:
             from skillruntime.runtime.path_arguments import with_resolved_paths
 
@@ -417,15 +416,14 @@ class SkillRuntime:
 
     def _files_of(
         self, target: Target, workspace: Workspace, arguments: dict[str, Any]
-    ) -> WatchedWorkspace | CallFiles:
-        """Return where one call of *target* works, and how its files are exchanged."""
+    ) -> tuple[WatchedWorkspace | CallFiles, dict[str, Any]]:
+        """Return where one call of *target* works, and the arguments as its script finds the files that they name."""
         if not target.needs_approval or self._shares_workspace or target.skill is None:
-            return WatchedWorkspace(workspace, is_untrusted=target.needs_approval)
+            return WatchedWorkspace(workspace, is_untrusted=target.needs_approval), arguments
         from skillruntime.runtime.own_directory import CallFiles, own_directory
 
         files = CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
-        files.resolve_texts(arguments)
-        return files
+        return files, files.with_named_files(arguments)
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope.

@@ -63,6 +63,61 @@ def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
     assert response.data == ["a.txt", "b.txt"]
 
 
+TEXT = {"type": "object", "properties": {"file": {"type": "string"}, "column": {"type": "string"}}}
+OPENING = "import json, sys\nprint(json.dumps(open(json.load(sys.stdin)['file']).read()))"
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_absolute_path_in_the_workspace_names_the_file_too(tmp_path: Path, trusted: bool) -> None:
+    """People write the path that they see, and the parameter is a plain text."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "orders.csv").write_text("price")
+    write(tmp_path / "skills", "reader", OPENING, TEXT)
+    runtime = runtime_of(tmp_path / "skills", "auto", trusted=trusted, workspace=workspace)
+
+    assert runtime.call_sync("reader", {"file": str(workspace / "orders.csv")}).data == "price"
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("sent", ["order.csv", "/nowhere/order.csv", "../order.csv"])
+def test_a_plain_text_that_names_no_file_is_explained(tmp_path: Path, trusted: bool, sent: str) -> None:
+    """The script says which file is missing; the answer says where it was looked for, and what is there."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "orders.csv").touch()
+    write(tmp_path / "skills", "reader", OPENING, TEXT)
+    runtime = runtime_of(tmp_path / "skills", "auto", trusted=trusted, workspace=workspace)
+
+    (error,) = runtime.call_sync("reader", {"column": "json", "file": sent}).errors
+
+    assert error.suggested_action == (
+        f"{sent!r} is not in the workspace {workspace}, which has 'orders.csv'. "
+        "Send the path of a file that is there, relative to the workspace, or ask the user for it"
+    )
+
+
+def test_without_a_workspace_a_missing_file_says_how_to_set_one(tmp_path: Path) -> None:
+    write(tmp_path / "skills", "reader", OPENING, TEXT)
+
+    (error,) = runtime_of(tmp_path / "skills", "auto").call_sync("reader", {"file": "orders.csv"}).errors
+
+    assert "the host sets the directory of the files with workspace=" in str(error.suggested_action)
+
+
+def test_another_file_that_a_script_misses_is_not_taken_for_an_argument(tmp_path: Path) -> None:
+    """Nor a file that is there."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "orders.csv").touch()
+    write(tmp_path / "skills", "reader", "open('/nowhere/rules-of-price.json')", TEXT)
+    runtime = runtime_of(tmp_path / "skills", "auto", workspace=workspace)
+
+    (error,) = runtime.call_sync("reader", {"file": "orders.csv", "column": "price"}).errors
+
+    assert "the workspace" not in str(error.suggested_action)
+
+
 def test_a_file_that_the_call_names_is_readable_and_no_other(tmp_path: Path, level: str) -> None:
     """The script gets a copy at the same relative place; the rest of the workspace is not there."""
     workspace = tmp_path / "workspace"
