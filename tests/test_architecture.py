@@ -158,12 +158,12 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 3_893,
-    "contract": 6_333,
+    "contract": 6_339,
     "catalog": 4_775,
     "runtime": 4_860,
     "server": 4_384,
     "adapters/mcp_proxy": 2_466,
-    "adapters": 3_069,
+    "adapters": 3_080,
     "cli": 2_655,
     "remote": 1_840,
     "compatibility": 1_695,

@@ -10,7 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import ToolList, conversation_runtime, definable, fits, skills_prompt
+from skillruntime.adapters.conversation_tools import (
+    TYPED,
+    ToolList,
+    conversation_runtime,
+    definable,
+    fits,
+    skills_prompt,
+)
 from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, put_right
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_call import Content, is_control_flow, to_blocks
@@ -71,7 +78,7 @@ class Conversation:
         self._skill_by_tool: dict[str, tuple[str, SkillTool]] = {}
 
     def prompt(self) -> str:
-        """Return the system message's part about skills; the text is the same while the catalog is the same."""
+        """Return the system message's part about skills: the same text for the same catalog, none without a skill."""
         self._update()
         return self._prompt
 
@@ -94,8 +101,13 @@ class Conversation:
             return self._repeated[name, edition]
 
     def needed_tools(self) -> set[str]:
-        """Return which of `OWN_TOOLS` the conversation needs where each callable is a tool of its own."""
+        """Return which of `OWN_TOOLS` the conversation needs: none where there are no skills."""
         self._update()
+        if not self._prompt:
+            return set()
+        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
+        if self._tool_list is not TYPED:
+            return {*OWN_TOOLS}
         optional = {"search_skills": self._needs_search, "call_skill": self._is_any_left_out}
         return {name for name in OWN_TOOLS if optional.get(name, True)}
 
@@ -195,7 +207,8 @@ class Conversation:
             self._typed.clear()
             self._is_any_left_out = False
             self._skill_by_tool.clear()
-            self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
+            has_skills = bool(catalog or functions)
+            self._prompt = skills_prompt(self._runtime, rendered, self._tool_list) if has_skills else ""
             self._basis = (catalog, functions)
 
 

@@ -107,10 +107,10 @@ def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
 _OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')
 
 
-def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
+def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
     """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
-    if message is None:
-        return SystemMessage(text)
+    if not text or message is None:
+        return SystemMessage(text) if text else message
     # Content blocks keep the cache marks that a host may have put on them.
     if isinstance(message.content, str):
         return message.model_copy(update={"content": f"{message.content}\n\n{text}"})

@@ -234,11 +234,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # Providers reject two tools of one name; that of the host is kept.
         taken = {_name_of(tool) for tool in others}
         typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
-        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
-        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
-        if self._tool_list is TYPED:
-            needed = conversation.needed_tools()
-            own = [tool for tool in own if tool.name in needed]
+        needed = conversation.needed_tools()
+        own = [conversation.own_tool(name) for name in map(_name_of, request.tools) if name in needed]
         return request.override(
             system_message=agent_messages.with_text(request.system_message, skills_text),
             messages=messages,

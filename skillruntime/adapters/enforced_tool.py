@@ -277,7 +277,8 @@ def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> C
             schema = visible.model_json_schema(schema_generator=SchemaWriter)
         else:  # a model of pydantic's first version
             schema = visible.schema()
-        if "additionalProperties" not in schema:
+        allows_extra = getattr(tool.args_schema, "model_config", {}).get("extra") == "allow"  # unseen in *visible*
+        if "additionalProperties" not in schema and not allows_extra:
             # pydantic ignores what it does not know, which would hide a misspelt argument
             schema = {**schema, "additionalProperties": False}
     document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}

@@ -46,7 +46,7 @@ def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEV
             if not member.isascii() and not is_unicode(member):
                 return False
         elif kind is dict or kind is list:
-            if member and not is_plain_json(member, levels, _nested - 1):
+            if not is_plain_json(member, levels, _nested - 1):
                 return False
         elif kind is int:
             if member.bit_length() > MAX_BITS:

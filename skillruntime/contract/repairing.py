@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from skillruntime.contract.coercion.state import Policy
 from skillruntime.contract.contract import Accepted, Contract, Formats
 from skillruntime.contract.wording import nearest
 from skillruntime.errors import SkillNotFoundError
@@ -24,13 +25,15 @@ def repair(
     *,
     name: str | None = None,
     finish_reason: str | None = None,
-    formats: Formats = "annotate",
+    formats: Formats | None = None,
+    policy: str | Policy | None = None,
 ) -> Accepted:
     """Return *arguments* as *schema* takes them, with what was repaired: `Contract.from_schema` and `accept`, cached.
 
     *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a class with fields (a pydantic model,
     dataclass or TypedDict). *name* is that of the tool, which a call in a text may state; *finish_reason* is why the
-    model stopped, in its provider's words. *formats* is as in `Contract.from_dict`.
+    model stopped, in its provider's words. *policy* is as in `Contract.accept`, and *formats* as in
+    `Contract.from_dict`; without it those of a class are asserted, since ``date`` is a type there.
 
     >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
     >>> accepted = repair('{"limit": "5",}', schema)
@@ -43,28 +46,31 @@ def repair(
     """
     # A mapping may be changed later, so that its text is what the contract is kept by.
     key: Any = json.dumps(schema, default=repr) if isinstance(schema, Mapping) else schema
-    return _contract(key, name or "", formats).accept(arguments, finish_reason=finish_reason)
+    return _contract(key, name or "", formats).accept(arguments, finish_reason=finish_reason, policy=policy)
 
 
 class Repairer:
     """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic, Gemini or MCP have them.
 
     A definition is a mapping, or an object of such a library that has ``model_dump``. A schema is compiled when its
-    tool is first called. Two tools of one name are a ``ValueError``, and what is not a definition a ``TypeError``.
+    tool is first called; *formats* and *policy* are as in `repair`. Two tools of one name are a ``ValueError``, and what
+    is not a definition a ``TypeError``.
 
     >>> tool = {"name": "search", "input_schema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
     >>> Repairer([tool]).accept("search", {"limit": "5"}).arguments
     {'limit': 5}
     """
 
-    def __init__(self, tools: Iterable[Any], *, formats: Formats = "annotate") -> None:
+    def __init__(
+        self, tools: Iterable[Any], *, formats: Formats = "annotate", policy: str | Policy | None = None
+    ) -> None:
         self._schemas: dict[str, Any] = {}
         for tool in tools:
             for name, schema in _definitions(tool):
                 if name in self._schemas:
                     raise ValueError(f"two tools have the name {name[:80]!r}: a call of it could mean either")
                 self._schemas[name] = schema
-        self._formats = formats
+        self._formats, self._policy = formats, policy
         self._contracts: dict[str, Contract] = {}
 
     @property
@@ -86,12 +92,14 @@ class Repairer:
                 action = f"Did you mean {close!r}?" if close else f"Call one of: {', '.join(self.names[:10])}"
                 raise SkillNotFoundError(f"There is no tool {name[:80]!r}", suggested_action=action)
             self._contracts[name] = Contract.from_schema(self._schemas[name], name=name, formats=self._formats)
-        return self._contracts[name].accept(arguments, finish_reason=finish_reason)
+        return self._contracts[name].accept(arguments, finish_reason=finish_reason, policy=self._policy)
 
 
 @lru_cache(_KEPT)
-def _contract(schema: Any, name: str, formats: Formats) -> Contract:
-    return Contract.from_schema(json.loads(schema) if isinstance(schema, str) else schema, name=name, formats=formats)
+def _contract(schema: Any, name: str, formats: Formats | None) -> Contract:
+    if isinstance(schema, str):
+        return Contract.from_schema(json.loads(schema), name=name, formats=formats or "annotate")
+    return Contract.from_schema(schema, name=name, formats=formats or "assert")
 
 
 def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:

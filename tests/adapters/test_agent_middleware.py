@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.adapters.langchain import SkillToolkit, enforce
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
@@ -213,7 +213,7 @@ def test_a_resumed_thread_whose_skill_is_gone_goes_on_without_it(counting: Skill
 
     assert result["messages"][-2].status == "error"
     assert agent.times(0, BODY) == 0
-    assert "counting" not in agent.model.offered[0]
+    assert agent.model.offered == []  # the last skill is gone, and with it the tools
 
 
 @pytest.mark.processes
@@ -303,6 +303,34 @@ def test_json_that_the_model_broke_is_read_or_answered(counting: SkillCatalog, i
 
     assert answers["a"]["data"] == {"letters": 3}
     assert answers["b"]["errors"][0]["code"] == "TRUNCATED_INPUT"
+
+
+@pytest.mark.parametrize("tools", ["fixed", "typed"])
+def test_without_a_skill_calls_are_repaired_and_nothing_is_added(tools: Any) -> None:
+    """The way to have broken JSON repaired in front of other tools; a skill that comes later is offered."""
+
+    @tool
+    def double(n: int) -> int:
+        """Double it."""
+        return 2 * n
+
+    broken: Any = [{"name": "double", "args": '{"n": "4",}', "id": "a", "error": None, "type": "invalid_tool_call"}]
+    model = Recording(replies=[AIMessage("", invalid_tool_calls=broken), AIMessage("Done."), AIMessage("Done.")])
+    runtime = SkillRuntime()
+    agent = create_agent(model, [enforce(double)], middleware=[SkillMiddleware(runtime, tools=tools)])
+
+    assert [each.content for each in agent.invoke(QUESTION)["messages"]] == ["Please.", "", "8", "Done."]
+    assert model.offered == [["double"], ["double"]]
+    assert [message.text for message in model.received[0]] == ["Please."]
+
+    @runtime.add
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        return text.upper()
+
+    agent.invoke(QUESTION)
+    assert {"double", "load_skill"} <= {*model.offered[-1]}
+    assert "You have skills" in model.received[-1][0].text
 
 
 def test_a_call_that_may_have_lost_its_end_is_not_made(counting: SkillCatalog) -> None:

@@ -15,7 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, HttpUrl, field_validator
+from pydantic import BaseModel, ConfigDict, HttpUrl, create_model, field_validator
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import enforce
@@ -54,6 +54,17 @@ def tool_call(name: str, arguments: Any) -> dict[str, Any]:
 def invoke_both_ways(subject: BaseTool, call: Any) -> list[Any]:
     """Call *subject* from blocking and from async code."""
     return [subject.invoke(call), anyio.run(subject.ainvoke, call)]
+
+
+def test_a_model_that_allows_more_gets_more() -> None:
+    """Any other class is closed: pydantic ignores what it does not know, which would hide a misspelt argument."""
+    open_model = create_model("Open", __config__=ConfigDict(extra="allow"), a=(int, ...))
+    for model, answer in ((open_model, "(1, {'note': 'x'})"), (create_model("Usual", a=(int, ...)), "not a known")):
+        subject = StructuredTool.from_function(
+            lambda a, **more: str((a, more)), name="more", description="More", args_schema=model
+        )
+        for message in invoke_both_ways(enforce(subject), tool_call("more", {"a": "1", "note": "x"})):
+            assert answer in message.content
 
 
 def test_a_right_call_answers_as_the_tool_itself_does() -> None:

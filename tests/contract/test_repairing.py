@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 
+from skillruntime.contract.coercion.state import Policy
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.repairing import Repairer, repair
 from skillruntime.errors import InvalidSkillError, SkillInputError, SkillNotFoundError, TruncatedInputError
@@ -49,6 +51,27 @@ def test_a_format_is_an_annotation_unless_it_is_asserted() -> None:
     assert repair({"at": "tomorrow"}, schema).arguments == {"at": "tomorrow"}
     with pytest.raises(SkillInputError):
         repair({"at": "tomorrow"}, schema, formats="assert")
+
+
+def test_a_date_of_a_class_is_asserted_unless_it_is_an_annotation() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Booking", on=(datetime.date, ...))
+
+    assert repair({"on": "2026-01-31"}, model).arguments == {"on": "2026-01-31"}
+    with pytest.raises(SkillInputError):
+        repair({"on": "tomorrow"}, model)
+    assert repair({"on": "tomorrow"}, model, formats="annotate").arguments == {"on": "tomorrow"}
+
+
+def test_a_policy_turns_the_repairs_off() -> None:
+    tool = {"name": "search", "input_schema": SCHEMA}
+    sent = {"query": "a", "limit": "5"}
+    with pytest.raises(SkillInputError):
+        repair(sent, SCHEMA, policy="strict")
+    with pytest.raises(SkillInputError):
+        Repairer([tool], policy="strict").accept("search", sent)
+    dropping = Policy(on_unknown="drop")
+    assert repair({"query": "a", "more": 1}, SCHEMA, policy=dropping).arguments == {"query": "a"}
 
 
 def test_a_model_is_a_schema() -> None:

@@ -55,7 +55,8 @@ def run(loaded: Loaded, skill: str, workspace: Path, seconds: float) -> str:
 def directory(loaded: Loaded, skill: str) -> Path:
     """Return where the script of the skill works: not the workspace, which it cannot reach."""
     runtime = loaded.runtime
-    return runtime._files_of(runtime._callables.target(skill, None), loaded.session.workspace, {}).open()
+    files, _ = runtime._files_of(runtime._callables.target(skill, None), loaded.session.workspace, {})
+    return files.open()
 
 
 def succeeded(text: str) -> bool:
