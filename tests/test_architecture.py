@@ -157,7 +157,7 @@ def test_every_public_name_resolves() -> None:
 
 
 MOST_LINES = {
-    "derive": 3_893,
+    "derive": 3_895,
     "contract": 6_339,
     "catalog": 4_775,
     "runtime": 4_860,

@@ -84,7 +84,7 @@ class Source:
     @classmethod
     def of(cls, tree: ast.Module) -> Source:
         """Return *tree* with its nodes."""
-        nodes = [tree, *_nodes(tree, ())]
+        nodes = all_nodes(tree)
         functions = [each for each in nodes if isinstance(each, Function)]
         return cls(tree, nodes, Scope.of_module(tree, nodes), {each: _mentioned(each) for each in functions})
 
@@ -230,25 +230,30 @@ def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Re
 
 def own_nodes(root: ast.AST) -> list[ast.AST]:
     """Return the nodes below *root*, functions and classes in it without what is inside them, in the source's order."""
-    return _nodes(root, Function | ast.ClassDef | ast.Lambda)
+    return _nodes(root, _OF_THEIR_OWN)
 
 
 def all_nodes(root: ast.AST) -> list[ast.AST]:
     """Return *root* and the nodes below it, in the source's order, operators left out."""
-    return [root, *_nodes(root, ())]
+    return [root, *_nodes(root)]
 
 
-def _nodes(root: ast.AST, closed: Any) -> list[ast.AST]:
+# What is inside them has names of its own.
+_OF_THEIR_OWN = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
+
+
+def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> list[ast.AST]:
     found: list[ast.AST] = []
     pending = [root]
     while pending:
         node = pending.pop()
         found.append(node)
-        if isinstance(node, closed) and node is not root:
+        kind = type(node)  # the walk is much of the time that reading a script takes
+        if kind in closed and node is not root:
             continue
-        for name in _PARTS[type(node)]:
+        for name in _PARTS[kind]:
             part = getattr(node, name, None)
-            if isinstance(part, list):
+            if type(part) is list:
                 # ``{**more}`` has no key.
                 pending += [each for each in part[::-1] if each is not None]
             elif part is not None:
