@@ -198,7 +198,7 @@ async def attack(name: str, *, executions: int, times: int, servers: int, sqlite
                 tasks.start_soon(SCENARIOS[name], world)
                 await world.clients.submit_all()
         stuck = await world.clients.follow_all(600)
-        broken = judge(world.history, world.cluster.effects.read_text(), stuck=stuck)
+        broken = judge(world.history, world.cluster.effects.read_text(), kills=world.cluster.kills, stuck=stuck)
         where = "SQLite, 1 server" if sqlite else f"PostgreSQL, {servers} servers"
         report(f"{name} x {times} ({where})", world.history, broken, time.monotonic() - started)
         return sum(broken.values())

@@ -84,6 +84,7 @@ class Cluster:
         self.log = effects.with_name("servers.log")
         self.processes = [self._start(each) for each in range(number)]
         self.ports: list[int] = []
+        self.kills = 0
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         program = [sys.executable, __file__, self.database, str(self.effects), str(self.seconds)]
@@ -102,6 +103,7 @@ class Cluster:
 
     def send(self, number: int, name: signal.Signals) -> None:
         """Send one server a signal."""
+        self.kills += name is signal.SIGKILL
         self.processes[number].send_signal(name)
 
     def end(self, number: int, name: signal.Signals) -> None:
@@ -200,16 +202,16 @@ class Clients:
             await anyio.sleep(0.1)
 
 
-def judge(history: History, effects: str, *, stuck: bool) -> dict[str, int]:
-    """Return how often each promise was broken."""
+def judge(history: History, effects: str, *, kills: int, stuck: bool) -> dict[str, int]:
+    """Return how often each promise was broken, after so many kill -9."""
     runs = Counter(line.partition(" ")[2] for line in effects.splitlines() if line.startswith("begin "))
     last = {text: seen[-1] for text, seen in history.ends.items()}
     completed = {text for text, document in last.items() if document.get("status") == "completed"}
     interrupted = interrupted_of(history)
     unmarked = [text for text in interrupted if runs[text] == 0]
-    # Of what ended so, one in twenty may have been killed between its mark and its effect, and more by chance.
-    expected = len(interrupted) / 20
-    is_too_many = len(unmarked) > max(1.0, expected + 3 * expected**0.5)
+    # A kill may come between a mark and its effect. Marks are committed one by one, each shortly before its effect, so
+    # that few of what a kill interrupts are there; how many depends on the machine, so a rate would be no promise.
+    is_too_many = len(unmarked) > kills + len(interrupted) / 2
     return {
         "accepted and lost": len(history.accepted) - sum("status" in document for document in last.values()),
         "never accepted": history.wanted - len(history.accepted),

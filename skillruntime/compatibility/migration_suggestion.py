@@ -128,16 +128,24 @@ def _step(change: Change, names: Mapping[tuple[str, ...], Any], containment: Con
     match change.rule:
         case "parameter-renamed":
             return {"rename": {"from": pointer, "to": format_pointer((*here[:-1], finding.details["new_name"]))}}
-        # Dropping loses what the caller said: only where the name of no new parameter is like the old one's.
         case "parameter-removed":
-            come = new.get("properties", {}).keys() - old["properties"].keys()
-            return None if get_close_matches(finding.path[-1], sorted(come)[:50]) else {"drop": pointer}
+            return None if _may_be_renamed(finding.path[-1], old, new, containment) else {"drop": pointer}
         case "required-parameter-added" | "now-required":
             schema = new.get("properties", {}).get(finding.details["name"], {})
             return _filled(pointer, schema)
         case "type-changed" | "anyOf-changed" | "oneOf-changed" | "schema-changed":
             return _converted(pointer, old, new, containment)
     return None
+
+
+def _may_be_renamed(name: str, old: Any, new: Any, containment: Containment) -> bool:
+    """Whether a new parameter has a name like *name*, or takes the same values: dropping loses what the caller said."""
+    known, removed = old["properties"], old["properties"][name]
+    come = {each: schema for each, schema in new.get("properties", {}).items() if each not in known}
+    some = dict(sorted(come.items())[:50])
+    return bool(get_close_matches(name, some)) or any(
+        containment.covers(schema, removed) and containment.covers(removed, schema) for schema in some.values()
+    )
 
 
 def _moved(path: tuple[str, ...], names: Mapping[tuple[str, ...], Any]) -> tuple[str, ...]:

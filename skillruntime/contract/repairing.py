@@ -53,8 +53,8 @@ class Repairer:
     """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic, Gemini or MCP have them.
 
     A definition is a mapping, or an object of such a library that has ``model_dump``. A schema is compiled when its
-    tool is first called; *formats* and *policy* are as in `repair`. Two tools of one name are a ``ValueError``, and what
-    is not a definition a ``TypeError``.
+    tool is first called; *formats* and *policy* are as in `repair`. Two tools of one name are a ``ValueError``, and
+    what is not a definition a ``TypeError``.
 
     >>> tool = {"name": "search", "input_schema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
     >>> Repairer([tool]).accept("search", {"limit": "5"}).arguments

@@ -28,6 +28,18 @@ def test_a_text_that_became_a_list_under_another_name_is_left_to_the_author(requ
     assert "parameter-removed" in [change.rule for change in suggestion.unresolved]
 
 
+def test_a_parameter_that_a_new_one_of_the_same_values_may_replace_is_not_dropped() -> None:
+    """Beside other new parameters a new name is only guessed, so its value is left to the author."""
+    digits, flag = {"type": "integer", "maximum": 10}, {"type": "boolean"}
+    old = {"input": {"type": "object", "properties": {"digits": digits}, "additionalProperties": False}}
+    new = {"input": {**old["input"], "properties": {"precision": {**digits, "default": 3}, "exact": flag}}}
+
+    suggestion = suggest_migration(old, new)
+
+    assert suggestion.document["steps"] == []
+    assert [change.path for change in suggestion.unresolved] == ["/digits"]
+
+
 def test_a_parameter_that_nothing_replaces_is_dropped() -> None:
     """The new version has no use for it."""
     suggestion = suggest_migration(contract({"topic": TEXT, "lang": TEXT}), contract({"topic": TEXT}))

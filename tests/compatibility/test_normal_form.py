@@ -143,12 +143,9 @@ def test_what_a_recursive_reference_leads_to_is_not_compared_by_parts() -> None:
 
 def test_a_migration_of_more_steps_than_allowed_is_suggested_in_part() -> None:
     """What exceeds a migration's steps is left to the author."""
-    old, new = (
-        {"input": {"properties": {f"{name}{n}": {} for n in range(1100)}, "additionalProperties": False}}
-        for name in ("old", "new")
-    )
+    old = {"input": {"properties": {f"old{n}": {} for n in range(1100)}, "additionalProperties": False}}
 
-    suggestion = suggest_migration(old, new)
+    suggestion = suggest_migration(old, {"input": {"additionalProperties": False}})
 
     assert (len(suggestion.document["steps"]), len(suggestion.unresolved)) == (1000, 100)
 
