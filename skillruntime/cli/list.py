@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,9 +75,8 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
     catalog = open_catalog(directories, trust=trust)
     # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
-    skills = [
-        skill for skill in catalog.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
-    ]
+    every = catalog.every_version().values()
+    skills = [skill for skill in every if wanted in f"{skill.name}\n{skill.description}".casefold()]
     plain = set(catalog)
     entries = [_entry(skill) if skill.model_invocable and skill.name in plain else "" for skill in skills]
     counts = zip(skills, count_each(entries, model), strict=True)
@@ -87,7 +87,8 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
             output.echo(no_skills(directories), err=True)
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
-            output.echo(f"No skill matches ({len(catalog):,} searched).", err=True)
+            hint = f" To list that directory, write ./{text}." if text and Path(text).is_dir() else ""
+            output.echo(f"No skill matches ({len(catalog):,} searched).{hint}", err=True)
         elif not console.is_terminal:
             print_rows(map(_fields, lines))
         else:
@@ -141,9 +142,8 @@ def _table(lines: list[Listed]) -> Table:
     # One line each where there are many: whole descriptions of a thousand skills cannot be read.
     shortened = len(lines) > _MOST_WHOLE
     table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
-    table.add_column(
-        "version", no_wrap=True, min_width=max((len(line.skill.version or "") for line in lines), default=0)
-    )
+    widest = max((len(line.skill.version or "") for line in lines), default=0)
+    table.add_column("version", no_wrap=True, min_width=widest)
     total = f"{sum(line.tokens for line in lines):,}"
     table.add_column("tokens", no_wrap=True, justify="right", footer=total, min_width=max(len(total), 6))
     table.add_column("trust", no_wrap=True)

@@ -172,6 +172,18 @@ def test_list_says_when_no_skill_matches(run: Run) -> None:
     assert result.stderr == "No skill matches (3 searched).\n"
 
 
+def test_list_says_how_a_directory_of_that_name_is_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a slash it is a search text."""
+    (tmp_path / "plugins").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    result = run("list", "plugins")
+
+    assert result.stderr == "No skill matches (3 searched). To list that directory, write ./plugins.\n"
+
+
 @pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["lock"]])
 def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(
