@@ -26,11 +26,11 @@ _GIT_SECONDS = 60  # a network file system may be slow; a prompt for a password 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The contracts of one side by callable name, and the version of each."""
+    """The contracts of one side by callable name, and the version of each; *is_single*: one file, or one skill."""
 
     contracts: dict[str, Contract]
     versions: dict[str, str] = field(default_factory=dict)
-    is_file: bool = False
+    is_single: bool = False
 
 
 def read_sources(old: str, new: str) -> tuple[Source, Source]:
@@ -91,12 +91,12 @@ def _read(path: Path) -> Source:
             raise InvalidSkillError(f"{path.name} cannot be read: {unread.strerror or unread}") from None
         contract = Contract.from_dict(parse_document(data, path.name), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
-        return Source({contract.name: contract}, versions, is_file=True)
+        return Source({contract.name: contract}, versions, is_single=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
     skills = (
         [path] if _is_skill(path) else sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
     )
-    source = Source({})
+    source = Source({}, is_single=_is_skill(path))
     for directory in skills:
         found = read_contract_files(str(directory), directory.resolve().name)
         # A broken contract cannot be compared, and to leave it out would look like a removal.

@@ -85,8 +85,9 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
 
 
 def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
-    # Two files are compared whatever their names; skills are paired by name, so that a removed one is found.
-    if (old.is_file and new.is_file) or (len(old.contracts) == len(new.contracts) == 1 and old.is_file != new.is_file):
+    # One file or skill is compared with another whatever their names: an old copy lies in another directory.
+    # Skills of a directory are paired by name, so that a removed one is found.
+    if len(old.contracts) == len(new.contracts) == 1 and (old.is_single or new.is_single):
         pairs = list(zip(old.contracts, new.contracts, strict=True))
     else:
         pairs = [(name, name) for name in dict.fromkeys([*old.contracts, *new.contracts])]

@@ -87,6 +87,18 @@ def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
     ]
 
 
+def test_two_skills_are_compared_whatever_their_directories_are_called(work: Path) -> None:
+    """A copy of the old skill, kept under another name, is still its first version."""
+    for side, document in {"digest-old": V1, "digest": V2}.items():
+        (work / side).mkdir()
+        (work / side / "contract.json").write_text(json.dumps(document), encoding="utf-8")
+
+    (compared,) = json.loads(diff("digest-old", "digest", "--json").stdout)["contracts"]
+
+    assert (compared["name"], compared["bump"]) == ("digest", "major")
+    assert [change["path"] for change in compared["changes"]] == ["/topics"]
+
+
 @pytest.mark.processes
 def test_a_git_revision_is_a_side(work: Path) -> None:
     """``skillruntime diff HEAD skills/digest``: what changed since the last commit."""
