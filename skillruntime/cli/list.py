@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -87,7 +87,7 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
             output.echo(no_skills(directories), err=True)
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
-            hint = f" To list that directory, write ./{text}." if text and Path(text).is_dir() else ""
+            hint = f" To list that directory, write ./{text}." if text and os.path.isdir(text) else ""  # noqa: PTH112 - False for any text
             output.echo(f"No skill matches ({len(catalog):,} searched).{hint}", err=True)
         elif not console.is_terminal:
             print_rows(map(_fields, lines))
