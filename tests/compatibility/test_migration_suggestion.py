@@ -28,11 +28,14 @@ def test_a_text_that_became_a_list_under_another_name_is_left_to_the_author(requ
     assert "parameter-removed" in [change.rule for change in suggestion.unresolved]
 
 
-def test_a_parameter_that_a_new_one_of_the_same_values_may_replace_is_not_dropped() -> None:
-    """Beside other new parameters a new name is only guessed, so its value is left to the author."""
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_parameter_whose_values_a_new_one_takes_is_not_dropped(kind: str) -> None:
+    """Its new name would only be guessed, so its value is left to the author."""
     digits, flag = {"type": "integer", "maximum": 10}, {"type": "boolean"}
     old = {"input": {"type": "object", "properties": {"digits": digits}, "additionalProperties": False}}
-    new = {"input": {**old["input"], "properties": {"precision": {**digits, "default": 3}, "exact": flag}}}
+    new = {
+        "input": {**old["input"], "properties": {"precision": {**digits, "type": kind, "default": 3}, "exact": flag}}
+    }
 
     suggestion = suggest_migration(old, new)
 
