@@ -93,10 +93,10 @@ def _read(path: Path) -> Source:
         versions = {contract.name: contract.version} if contract.version else {}
         return Source({contract.name: contract}, versions, is_single=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
-    skills = (
-        [path] if _is_skill(path) else sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
-    )
     source = Source({}, is_single=_is_skill(path))
+    skills = [path]
+    if not source.is_single:
+        skills = sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
     for directory in skills:
         found = read_contract_files(str(directory), directory.resolve().name)
         # A broken contract cannot be compared, and to leave it out would look like a removal.
