@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import socket
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -30,8 +32,27 @@ settings.load_profile("repeatable")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# The modules and the tests that are collected stay to the end: looking at them again and again takes a tenth of a run.
+gc.disable()
+
 IS_BASE = "SKILLRUNTIME_TESTS_BASE" in os.environ
 """Whether the tests run in a plain install: what needs an extra is skipped then, and by its error alone."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before what is slow is left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases = Counter[str]()
+    for item in items:
+        if marker := item.get_closest_marker("one_in"):
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % marker.args[0]:
+                item.add_marker(pytest.mark.slow)
+            cases[name] += 1
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -115,7 +115,7 @@ def _hits(path: Path) -> list[str]:
         if _is_in(path, entry):
             # Line ends stay, so that the numbers of the lines below stay right.
             text = re.sub("|".join(allowed), lambda match: "\n" * match.group().count("\n"), text)
-    lines = enumerate(text.splitlines(), start=1)
+    lines = enumerate(text.splitlines() if any(_words(text)) else (), start=1)
     hits = [f"{relative}:{number}: {word!r} in {line.strip()[:120]}" for number, line in lines for word in _words(line)]
     return hits + [f"{relative}: {word!r} in the file's name" for word in _words(path.name) if text.strip()]
 

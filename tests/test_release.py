@@ -63,7 +63,7 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
         assert {word for word in words if word.startswith("--")} <= options
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
     """Its shell step, as GitHub runs it: good skills pass, and a contract whose version is too low does not."""
     step = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][-1]

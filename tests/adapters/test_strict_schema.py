@@ -183,6 +183,7 @@ def test_generated_schemas_obey_the_guide_and_lose_nothing() -> None:
     assert strict_ones > 30
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CALLS.is_dir(), reason="the development calls are not here")
 def test_the_development_schemas_obey_the_guide_and_lose_nothing() -> None:
     """Of 464 functions; those that are not strict have objects of any keys."""

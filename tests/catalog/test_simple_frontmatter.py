@@ -99,6 +99,7 @@ def test_the_fast_reader_agrees_on_generated_frontmatter() -> None:
     assert [found for text in changed(list(BLOCKS), 10_000, 7) if (found := disagreement(text))] == []
 
 
+@pytest.mark.slow
 def test_the_fast_reader_agrees_on_real_frontmatter() -> None:
     """All of the shared data, and five thousand changes to it."""
     blocks = real_blocks()

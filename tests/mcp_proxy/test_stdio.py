@@ -140,6 +140,7 @@ def test_killing_the_client_ends_the_server(tmp_path: Path, mode: list[str]) -> 
 @linux
 @pytest.mark.parametrize("end", [signal.SIGTERM, getattr(signal, "SIGKILL", None)])
 @pytest.mark.parametrize("mode", [[], ["hang"]])
+@pytest.mark.one_in(3)
 def test_ending_the_proxy_ends_the_server(tmp_path: Path, mode: list[str], end: signal.Signals) -> None:
     """The server gets SIGTERM, and SIGKILL if it ignores it, even where the proxy itself was killed."""
     with running(*raw(tmp_path / "record", *mode)) as process:

@@ -182,6 +182,7 @@ def test_numbers_are_read_as_they_are_written(data: Any) -> None:
         (["$5", "300"], "'300' and '$5' are not in one unit; 1 of 2 numbers have none"),
     ],
 )
+@pytest.mark.one_in(4)
 def test_numbers_with_and_without_a_unit_are_not_one_quantity(data: Any, values: list[str], said: str) -> None:
     """No figure, order or comparison is made of them, and the summary says so; the rows can be listed and counted."""
     put(data, "mixed.csv", "k,v\n" + "".join(f"x,{value}\n" for value in values))
@@ -217,6 +218,7 @@ def test_one_unit_and_exponents_are_one_quantity(data: Any) -> None:
         ("not_in", ["2025"]),
     ],
 )
+@pytest.mark.one_in(3)
 def test_a_date_that_can_be_two_is_not_compared(data: Any, operator: str, value: Any) -> None:
     """Equal or not, one or several, a day or a period: date_format decides first; other texts compare."""
     put(data, "unclear.csv", "date,n\n01/02/2025,1\n03/04/2025,2\n01/02/2025,4\n")

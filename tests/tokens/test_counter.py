@@ -138,6 +138,7 @@ def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
 
 @pytest.mark.skipif(not CORPUS.is_file(), reason="the corpus of real skills is not here")
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4"])
+@pytest.mark.one_in(2)
 def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> None:
     """873 SKILL.md files, damaged ones too, give tiktoken's own counts, whole and in small pieces."""
     encode = load(method_for(model).encoding).encode_ordinary

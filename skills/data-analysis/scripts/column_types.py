@@ -99,7 +99,8 @@ def typed_columns(
 ) -> dict[str, tuple[Column, str]]:
     """Return, for each text column of *table* (its name there, and the name to give), the column and SQL for it."""
     counts = {raw: _counts(connection, table, raw, whole=False) for raw in names}
-    for raw, count in counts.items():  # what begins as prose is text: only the others are read whole
+    is_longer = _row(connection, f"SELECT count(*) > {SAMPLE} AS longer FROM {table}")["longer"]
+    for raw, count in counts.items() if is_longer else ():  # what begins as prose is text: the others are read whole
         forms = ("integers", "iso", "booleans", "point", "comma", "parts", "named")
         if count["filled"] < SAMPLE / 10 or sum(count.get(form, 0) for form in forms) * 2 >= count["filled"]:
             counts[raw] = _counts(connection, table, raw, whole=True)
