@@ -60,7 +60,7 @@ class CompactRanks:
             at += length * number
         # Prose repeats its words, and the words their syllables: searching takes twenty times as long as these.
         self._tokens_of = lru_cache(maxsize=2048)(self._merge)
-        self._rank = lru_cache(maxsize=8192)(self._find)
+        self._long_rank = lru_cache(maxsize=8192)(self._find)
 
     def count(self, text: str) -> int | None:
         """Return the tokens of *text*; None where only tiktoken itself is certain."""
@@ -74,15 +74,16 @@ class CompactRanks:
             total += tokens
         return total
 
+    def _rank(self, token: bytes) -> int:
+        short = self._short.get(len(token))
+        return self._long_rank(token) if short is None else short.get(token, _NONE)
+
     def _find(self, token: bytes) -> int:
         if len(token) > LONGEST_TOKEN:
             return _NONE
-        if (short := self._short.get(len(token))) is not None:
-            return short.get(token, _NONE)
         first, positions, token_at = self._blocks[len(token)]
         position = bisect_left(positions, token, key=token_at)
-        found = position < len(positions) and token_at(position) == token
-        return self._ranks[first + position] if found else _NONE
+        return self._ranks[first + position] if position < len(positions) and token_at(position) == token else _NONE
 
     def _merge(self, text: str) -> int | None:
         """Return into how many tokens a piece is merged: always the two neighbours of the lowest rank first."""
@@ -92,7 +93,7 @@ class CompactRanks:
         if len(piece) > _LONGEST_PIECE:
             return None
         starts = list(range(len(piece) + 1))  # of each part, and the end of the last
-        pairs = [self._rank(piece[at : at + 2]) for at in range(len(piece) - 1)]
+        pairs = [self._short[2].get(piece[at : at + 2], _NONE) for at in range(len(piece) - 1)]
         while pairs and (lowest := min(pairs)) != _NONE:
             at = pairs.index(lowest)
             del starts[at + 1], pairs[at]
