@@ -53,7 +53,7 @@ __all__ = [
 
 
 class ErrorCode(StrEnum):
-    """The codes of the standard envelope (contract document, 31.4), of the invocation protocol, and our own."""
+    """The codes of the standard envelope, of the invocation protocol, and our own."""
 
     # Contract document, 31.4: input
     INVALID_INPUT = "INVALID_INPUT"
@@ -88,7 +88,7 @@ class ErrorCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SkillError:
-    """One error of the envelope (contract document, 31.4).
+    """One error of the envelope.
 
     ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected": words, "received": ...}``.
 
@@ -153,7 +153,7 @@ class SkillRuntimeError(Exception):
 
 
 class SkillInputError(SkillRuntimeError):
-    """The arguments do not fit the contract (contract document, 31.3).
+    """The arguments do not fit the contract.
 
     ``errors`` is that document's list of sentences; ``skill_errors`` are the same faults, structured, one per
     offending parameter.
@@ -281,7 +281,7 @@ class TokenLimitError(SkillRuntimeError):
 
 
 class RateLimitError(SkillRuntimeError):
-    """A service asks to wait *retry_after* seconds before the next call (contract document, 31.4)."""
+    """A service asks to wait *retry_after* seconds before the next call."""
 
     code = ErrorCode.RATE_LIMIT_EXCEEDED
     recoverable = True

@@ -64,7 +64,7 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
     "tokens" is what a skill's entry adds to the catalog that a model reads at the start: 0 for a skill that is hidden
     from models, and for an older version beside a newer one.
 
-    A terminal gets a table, with a line each for more than 50 skills. To a pipe, each skill is a line with tabs: name,
+    A terminal gets a table; above 50 skills, one line each. To a pipe, each skill is a line with tabs: name,
     version, tokens, trust, description.
     """
     # What ls has taught everyone to type; no skill's name holds a slash.

@@ -55,7 +55,7 @@ def catalog_options(command: _Command) -> _Command:
         "The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
         type=click.Path(dir_okay=False),
     )
-    trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without asking.")
+    trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without a sandbox.")
     return directory(bundled(installed(trust(frozen(lockfile(command))))))
 
 

@@ -49,7 +49,7 @@ class Accepted:
 
 
 class Contract:
-    """The contract of one callable skill (section 31.6 of the contract document, and our additions).
+    """The contract of one callable skill.
 
     >>> contract = Contract.from_dict({
     ...     "version": "1.0.0",

@@ -1,4 +1,4 @@
-"""The response envelope that every call returns, whether it succeeded or failed (contract document, 31.4)."""
+"""The response envelope that every call returns, whether it succeeded or failed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SkillResponse(Generic[Data]):
 
 
 def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:
-    """Return the envelope for *exception*, as the contract document's function of this name does (31.4).
+    """Return the envelope for *exception*, written for a model.
 
     *context* may carry ``timeout``, the seconds that were allowed. A `SkillRuntimeError` keeps its code; any other
     exception becomes ``INTERNAL_ERROR`` with its type alone, because its text may hold secrets.

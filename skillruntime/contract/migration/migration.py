@@ -77,7 +77,7 @@ class Migration:
         source: str | VersionRange | None = None,
         accepts: Mapping[str, Any] | bool | None = None,
     ) -> Migration:
-        """Return a migration that calls *function*, as the host's program registers one (contract document, 31.5).
+        """Return a migration that calls *function*, as the host's program registers one.
 
         The function gets a copy of the arguments.
 
