@@ -20,7 +20,7 @@ INTRODUCTION = """\
 # Public names
 
 A name is public if its package lists it in `__init__.pyi`; all of them are below.
-Each is imported when it is first used, so that importing a package costs next to nothing.
+Each is imported when it is first used, so importing a package costs next to nothing.
 In `skillruntime.adapters` each framework's module is public: `langchain`, `mcp`, `tool_formats` and the others.
 
 The rule ids of repairs ([list](repairs.md)) and of diagnostics, the error codes, the JSON keys and the commands are
