@@ -285,15 +285,13 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """Return the request with the tool that answers it, or the answer if no tool may."""
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
-        if name in self._own and request.tool is not None:
-            return request.override(tool=conversation.own_tool(name))
-        if request.tool is None:
-            if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
-                return request.override(tool=found[1])
-            if (skill_name := conversation.skill_of(name)) is not None:
-                return self._not_offered(request, conversation, skill_name)
-            return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
-        return request
+        if request.tool is not None:
+            return request.override(tool=conversation.own_tool(name)) if name in self._own else request
+        if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
+            return request.override(tool=found[1])
+        if (skill_name := conversation.skill_of(name)) is not None:
+            return self._not_offered(request, conversation, skill_name)
+        return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
 
     def _not_offered(self, request: ToolCallRequest, conversation: Conversation, skill: str) -> ToolMessage:
         """Return the answer to a call of a tool that *skill* does not have, or not yet."""

@@ -12,7 +12,6 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable
-from itertools import compress
 from typing import Any, Literal
 
 import anyio
@@ -274,13 +273,13 @@ class SkillToolkit(BaseToolkit):
         settled, pending = self._pending(message, number)
         answers: dict[int, BaseMessage] = {}
 
-        async def invoke(index: int, tool: BaseTool, call: Any) -> None:
+        async def run(index: int, tool: BaseTool, call: Any) -> None:
             answers[index] = await tool.ainvoke(call, config)
 
         async with anyio.create_task_group() as tasks:
             for index, (tool, call) in enumerate(pending):
-                tasks.start_soon(invoke, index, tool, call)
-        return [*settled, *(answers[number] for number in sorted(answers))]
+                tasks.start_soon(run, index, tool, call)
+        return [*settled, *(answers[index] for index in sorted(answers))]
 
     def _style_now(self) -> ToolStyle:
         # Of one catalog: a conversation must not change its style because a contract was read.
@@ -303,10 +302,9 @@ class SkillToolkit(BaseToolkit):
         content = functools.partial(to_blocks, session=self._session if self._takes_images else None)
         tools: list[BaseTool] = [SkillTool(own, name, to_content=content) for name in own_names]
         typed = [SkillTool(runtime, name, session=self._session, to_content=content) for name in defined]
-        schemas = [(tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed]
+        admit, write = self._session.admit_schema, functools.partial(json.dumps, default=str)
         # Not offered at all where it does not fit the session's limits: a schema that is cut is not a schema.
-        admitted = [self._session.admit_schema(*schema) is None for schema in schemas]
-        return [*tools, *compress(typed, admitted)]
+        return [*tools, *(tool for tool in typed if admit(tool.name, write(tool.args_schema)) is None)]
 
     def _put_right(self, name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
         return put_right(self._runtime, name, arguments, {each: each for each in (*others, *self._tools_by_name())})

@@ -24,7 +24,7 @@ from skillruntime.catalog.precedence import by_name, newest, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
-from skillruntime.errors import SkillNotFoundError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
@@ -340,6 +340,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 if admitted := [each for each in found if self._admits(each[1])]:
                     raise no_version(base, stated, admitted) from None
         shown = str(name)[:80]
+        for each in self.diagnostics if self._guard else ():
+            if each.rule == "frozen-drift" and each.message.startswith(f"{shown}: "):
+                raise InvalidSkillError(each.message, suggested_action="Continue without this skill")
         close = self.suggest(str(name))
         action = f"Use one of: {', '.join(close)}" if close else "Search for another skill"
         raise SkillNotFoundError(f"There is no skill named {shown!r}", suggested_action=action)

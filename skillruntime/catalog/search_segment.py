@@ -62,7 +62,7 @@ WEIGHT_OF_ONE = 250 / sum(field.weight * (field.saturation + 1) for field in (_B
 
 # Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
 # this machine has them; the file belongs to one machine.
-_FORMAT = f"9-{sys.byteorder}"
+_FORMAT = f"10-{sys.byteorder}"
 _DIRECTORY = "search"
 _MAX_FILES = 16
 """The files of at most this many sets of roots are kept, the last written ones."""

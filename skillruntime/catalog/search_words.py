@@ -113,7 +113,7 @@ def _without_suffix(word: str) -> str:
 _HAS_VOWEL = re.compile("[aeiouy]")
 # Steps 2 to 4 of Porter's algorithm, the endings that are frequent in skills.
 _SUFFIXES = (
-    *(("ization", "iz"), ("isation", "is"), ("ational", "at"), ("ation", "at"), ("ator", "at"), ("ment", "")),
+    *(("ization", "is"), ("isation", "is"), ("ational", "at"), ("ation", "at"), ("ator", "at"), ("ment", "")),
     *(("ness", ""), ("fully", "ful"), ("ously", "ous"), ("ally", "al"), ("ably", "abl"), ("ively", "iv"), ("ly", "")),
     *(("able", ""), ("ible", ""), ("ance", ""), ("ence", ""), ("ive", ""), ("ions", "i"), ("tion", "t"), ("sion", "s")),
     *(("ize", "is"), ("iz", "is"), ("al", ""), ("er", ""), ("or", "")),

@@ -139,13 +139,13 @@ _new_summary = tuple.__new__
 """Without the function in Python that a named tuple has for it."""
 
 
-def _metadata_version(value: str | None, below: str) -> str | None:
+def _metadata_version(value: str, below: str) -> str | None:
     """Return ``metadata.version``, or ``""`` if there is none; ``None`` if YAML is required to read it."""
     # A list at the left margin, or a JSON number: not a mapping.
     if "\n-" in below:
         return None
     if value or below.lstrip()[:1] == "{":
-        return _json_version(f"{value or ''}{below}")
+        return _json_version(value + below)
     if "version:" not in below:
         return ""
     lines = [line for line in below.split("\n") if line]
@@ -200,12 +200,12 @@ def _is_plain(line: str) -> bool:
 
 
 def _quoted_text(value: str) -> str | None:
-    """Return what is in the quotes of *value*; ``None`` if it is empty, or has an escape that is left to YAML."""
+    """Return what is in the quotes of *value*; ``None`` if an escape is left to YAML."""
     inside = value[1:-1]
     if value[:1] == "'":
         return inside.replace("''", "'")
     if "\\" not in inside:
-        return inside if value else None
+        return inside
     if any(escape not in _YAML_ESCAPES for escape in _ESCAPE.findall(inside)):
         return None
     return _ESCAPE.sub(lambda escape: _YAML_ESCAPES[escape.group(1)], inside)

@@ -126,9 +126,6 @@ class _Composer:
         # libyaml and PyYAML recurse elsewhere: stopping at the event keeps deep documents cheap.
         if len(self._open) >= self.max_depth:
             raise _fault(f"nested deeper than {self.max_depth} levels", event)
-        is_key = bool(self._open) and isinstance(self._open[-1].container, dict) and self._open[-1].key is None
-        if is_key:
-            raise _fault("a mapping or list cannot be a key", event)
         path = self._path()
         self._place(container, event)
         self._open.append(_Open(container, event.anchor, path, self._nodes))

@@ -109,8 +109,7 @@ def command(
     sent = read_arguments(arguments)
     # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
-    asking = approve if can_ask else None
-    runtime = SkillRuntime(catalog, approve=asking, workspace=workspace)
+    runtime = SkillRuntime(catalog, approve=approve if can_ask else None, workspace=workspace)
     _attach_remote(runtime, name, yes=yes)
     grants = Grants(network, environment, tuple(str(Path.cwd() / path) for path in writable))
     response = runtime.call_sync(name, sent, version=version, timeout=timeout, grants=grants)
@@ -153,12 +152,11 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
 
     # What the arguments hold leaves this machine, as much a matter of trust as running a script.
     if not (metadata.trusted or yes):
-        question = (
-            f"{metadata.name!r} is in an untrusted directory and sends the arguments to a remote server. Call it?"
-        )
+        question = f"{metadata.name!r} is untrusted and sends the arguments to a remote server. Call it?"
         if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
             raise AccessDeniedError(
-                f"The skill {metadata.name!r} is untrusted and runs at a remote server", suggested_action=_APPROVAL
+                f"The skill {metadata.name!r} is untrusted and runs at a remote server",
+                suggested_action="Add --yes to send it the arguments",
             )
     # An untrusted descriptor must not name an address inside the user's network.
     attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)

@@ -137,5 +137,4 @@ def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
 
     context = getattr(error, "ctx", None)
     action = None if context is None else f"See {context.command_path} --help"
-    wrong = SkillInputError(error.format_message(), suggested_action=action)
-    fail(wrong, as_json=True, code=error.exit_code)
+    fail(SkillInputError(error.format_message(), suggested_action=action), as_json=True, code=error.exit_code)

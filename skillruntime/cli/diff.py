@@ -73,11 +73,11 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
     """
     try:
         compared = _compare(*read_sources(old, new), suggest=suggest)
+        # Exit 1 means that the version is too low, not that something changed: a build may break callers on purpose.
+        ok = all(each.ok for each in compared)
+        document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    # Exit 1 means "the version is too low", not "something changed": a build may contain breaking changes on purpose.
-    ok = all(each.ok for each in compared)
-    document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
     if as_sarif:
         document = to_sarif([finding for each in compared for finding in _findings(each, new)])
     print_result(document, lambda console: _draw(console, compared), as_json=as_json or as_sarif)
@@ -93,7 +93,9 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         pairs = [(name, name) for name in dict.fromkeys([*old.contracts, *new.contracts])]
     found = []
     for before, after in pairs:
-        versions = (old.versions.get(before), new.versions.get(after))
+        # What is gone from a skill is judged by the version of the rest.
+        rest = next(iter(new.versions.values()), None) if new.is_single else None
+        versions = (old.versions.get(before), new.versions.get(after, rest))
         # A callable that is gone breaks its callers (MAJOR); a new one is an addition (MINOR).
         if before not in old.contracts or after not in new.contracts:
             found.append(_Compared(after, *versions, _whole(before in old.contracts)))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import json_option, print_result
+from skillruntime.cache_files import cache_directory
+from skillruntime.cli.output import echo, json_option, print_result
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
     Without it, the first search of an agent has names and descriptions only. Later searches read what has changed.
     """
+    if cache_directory() is None:
+        raise click.UsageError("There is no cache directory to keep an index in: set SKILLRUNTIME_CACHE to one")
     catalog = open_catalog(directories, trust=trust)
     catalog.search("", wait=True)
 
     def draw(out: Console) -> None:
-        many = "" if len(catalog) == 1 else "s"
-        out.print(f"[green]indexed[/] {len(catalog):,} skill{many}" if catalog else no_skills(directories))
+        text = f"[green]indexed[/] {len(catalog):,} skill{'s' * (len(catalog) != 1)}"
+        out.print(text) if catalog else echo(no_skills(directories), err=True)
 
     print_result({"skills": len(catalog)}, draw, as_json=as_json)

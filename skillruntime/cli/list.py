@@ -78,9 +78,10 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
     every = catalog.every_version().values()
     skills = [skill for skill in every if wanted in f"{skill.name}\n{skill.description}".casefold()]
     plain = set(catalog)
+    # Hidden skills, and versions beside a newer one, are not in it.
     entries = [_entry(skill) if skill.model_invocable and skill.name in plain else "" for skill in skills]
     counts = zip(skills, count_each(entries, model), strict=True)
-    lines = [_listed(catalog, *each) for each in with_progress([*counts], "reading skills")]
+    lines = [_listed(catalog, *each) for each in with_progress(counts, "reading skills")]
 
     def draw(console: Console) -> None:
         if not catalog:
@@ -105,7 +106,7 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
 
 
 def _entry(skill: SkillMetadata) -> str:
-    """Return what the catalog has of *skill*; it leaves out hidden skills, and versions beside a newer one."""
+    """Return what the catalog has of *skill*."""
     from skillruntime.catalog.rendering import STYLES
 
     form = STYLES["compact"]

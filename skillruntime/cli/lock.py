@@ -11,8 +11,9 @@ import click
 from skillruntime.catalog.file_opening import write_inside
 from skillruntime.catalog.lockfile import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
@@ -48,14 +49,15 @@ def command(
         raise click.UsageError("--sarif goes with --check")
     catalog = dict(open_catalog((*paths, *directories), trust=trust))
     if not check:
+        if not catalog:
+            raise click.UsageError(no_skills((*paths, *directories)))
         try:
             document = lock_skills(catalog, _before(file), base=str(file.parent))
             write_inside(str(file.parent), file.name, (to_json(document) + "\n").encode())
         except OSError as error:
             reason = f"{error.filename or file}: {error.strerror}" if error.strerror else str(error)
             raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
-        number = len(catalog)
-        text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
+        text = f"[green]Locked {len(catalog):,} skill{'s' * (len(catalog) != 1)} in {shown(file)}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
@@ -67,7 +69,7 @@ def command(
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
         if not findings:
-            console.print(f"[green]No skill differs from {file}[/]")
+            console.print(f"[green]No skill differs from {shown(file)}[/]")
 
     result = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
     print_result(to_sarif(findings) if as_sarif else result, draw, as_json=as_json or as_sarif)

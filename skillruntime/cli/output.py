@@ -69,8 +69,7 @@ def print_rows(rows: Iterable[Sequence[object]]) -> None:
 
 def echo(text: str, *, err: bool = False) -> None:
     """Print *text*: as it is to a pipe or a file, without control characters to a terminal."""
-    stream = sys.stderr if err else sys.stdout
-    click.echo(without_controls(text) if stream.isatty() else text, err=err)
+    click.echo(without_controls(text) if (sys.stderr if err else sys.stdout).isatty() else text, err=err)
 
 
 def to_json(document: Any) -> str:
@@ -94,8 +93,8 @@ def writable(text: str) -> str:
 def make_streams_safe() -> None:
     """Let stdout and stderr write an escape for a character that the locale's encoding lacks, instead of failing."""
     # Python has None for a stream that the shell closed (`>&-`); what is written to it is lost, as with other programs.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        setattr(sys, name, getattr(sys, name) or open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")

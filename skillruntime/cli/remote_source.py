@@ -66,8 +66,7 @@ def address_of(url: str) -> str:
     parts = urlsplit(url)
     if not parts.scheme:  # not a URL: shown as it was typed
         return parts.path.rpartition("@")[2]
-    host = (parts.netloc.rpartition("@"))[2]
-    return f"{parts.scheme}://{host}{parts.path}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def has_host(url: str) -> bool:

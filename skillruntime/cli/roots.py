@@ -137,8 +137,7 @@ def _where_else() -> str:
 def _typed(*words: str) -> str:
     """Return a command line that looks for skills in the places that the present one names."""
     context = click.get_current_context()
-    directories = context.params.get("directories", ())
-    options = [option for directory in directories for option in ("--skills", directory)]
+    options = [option for directory in context.params.get("directories", ()) for option in ("--skills", directory)]
     options += ["--bundled"] if context.meta.get(_BUNDLED) else []
     return shlex.join(["skillruntime", *words, *options])
 

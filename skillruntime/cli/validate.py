@@ -74,8 +74,7 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, 
 
     def draw(out: Console) -> None:
         draw_diagnostics(out, findings)
-        others = len(findings) - errors
-        counts = ((number, "skill"), (errors, "error"), (others, "other finding"))
+        counts = ((number, "skill"), (errors, "error"), (len(findings) - errors, "other finding"))
         counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
         out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]")
 

@@ -88,7 +88,7 @@ def _kind(text: str, path: str) -> str:
     first = text[:200].partition("\n")[0]
     if not first.startswith("#!"):
         return ""
-    return next((kind for name, kind in _INTERPRETERS if name in first), "other")
+    return next((kind for name, kind in _INTERPRETERS if re.search(rf"[/ ]{name}[\d.]*(?:\s|$)", first)), "other")
 
 
 def _read_shell(text: str) -> Reading | None:
@@ -173,4 +173,4 @@ _SUFFIXES = {
     **dict.fromkeys((".js", ".mjs", ".cjs"), "node"),
     **dict.fromkeys((".rb", ".pl"), "other"),
 }
-_INTERPRETERS = (("python", "python"), ("bash", "shell"), ("/sh", "shell"), ("zsh", "shell"), ("node", "node"))
+_INTERPRETERS = (("python", "python"), ("(?:ba|z|da|k)?sh", "shell"), ("node", "node"))

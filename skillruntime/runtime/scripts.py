@@ -69,7 +69,6 @@ _log = logging.getLogger("skillruntime.runtime")
 
 # Names alone: the script writes this text, and the error asks the user to install what it names.
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
-_IMPORT_ERROR = re.compile(r"^ImportError: .*? from '([\w.]+)'", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +288,7 @@ def _command_line(contract: Contract, arguments: dict[str, Any]) -> tuple[Comman
 def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does not declare."""
     stderr = finished.stderr.decode("utf-8", "replace")
-    found = _MISSING_MODULE.search(stderr) or _IMPORT_ERROR.search(stderr)
+    found = _MISSING_MODULE.search(stderr)
     if script.suffix != ".py" or not found:
         return
     module = found[1].partition(".")[0]

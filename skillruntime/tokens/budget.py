@@ -271,7 +271,8 @@ class TokenLedger:
 
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
         # The limit with the least left is the one that refuses.
-        limit_name, limit, used = min(self._limits_of(tier), key=lambda one: one[1] - one[2])
+        page = ("page_tokens", self.page_tokens(tier) or 0, 0)
+        limit_name, limit, used = min(self._limits_of(tier), key=lambda one: one[1] - one[2], default=page)
         return SkillError(
             ErrorCode.TOKEN_LIMIT_EXCEEDED,
             f"The {tier.value} of {name!r} needs {tokens:,} tokens; {max(limit - used, 0):,} of {limit:,} are left",

@@ -5,11 +5,12 @@ Law: the pages of a text, joined, are the text; no page exceeds its limit.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from skillruntime.tokens.schema_views import compact_json
 
 __all__ = ["Page", "json_lines", "page"]
 
@@ -103,23 +104,23 @@ def json_lines(value: Any, size: int) -> str:
     {"rows":[333]}
     {"total":3}
     """
-    return "\n".join(_written(part) for part in _split(value, size)[0])
+    return "\n".join(compact_json(part) for part in _split(value, size)[0])
 
 
 def _split(value: Any, size: int) -> tuple[list[Any], int]:
     """Return *value* in parts of its own kind, and the length of its text."""
     if not isinstance(value, dict | list):
-        return [value], len(_written(value))
+        return [value], len(compact_json(value))
     items: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
     parts: list[Any] = []
     part: Any = type(value)()
     total = used = 2
     for key, item in items:
         inner, _ = found = _split(item, size)
-        beside = len(_written(key)) + 2 if isinstance(value, dict) else 1
+        beside = len(compact_json(key)) + 2 if isinstance(value, dict) else 1
         total += found[1] + beside
         for each in inner:
-            length = beside + (found[1] if len(inner) == 1 else len(_written(each)))
+            length = beside + (found[1] if len(inner) == 1 else len(compact_json(each)))
             if part and (used + length > size or len(inner) > 1):
                 parts.append(part)
                 part, used = type(value)(), 2
@@ -129,7 +130,3 @@ def _split(value: Any, size: int) -> tuple[list[Any], int]:
                 part.append(each)
             used += length
     return ([value], total) if total <= size else ([*parts, part], total)
-
-
-def _written(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -5,7 +5,6 @@ Every figure is in tokens of one model, and the report says how they were counte
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from skillruntime.errors import SkillRuntimeError
 from skillruntime.tokens.advice import Advice, advise
 from skillruntime.tokens.counter import Count, Model, count
 from skillruntime.tokens.markdown_sections import sections
-from skillruntime.tokens.schema_views import for_model
+from skillruntime.tokens.schema_views import compact_json, for_model
 
 if TYPE_CHECKING:  # for the types only: tokens and catalog are one layer, and neither imports the other
     from skillruntime.catalog.catalog import SkillCatalog
@@ -216,7 +215,7 @@ def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceC
 def _definition(name: str, description: str, schema: Any) -> str:
     """Return a tool's definition as JSON: what every provider receives, before its own framing."""
     tool = {"name": name, "description": description, "parameters": for_model(schema)}
-    return json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=str)
+    return compact_json(tool)
 
 
 def _first_line(path: str, body: str) -> int:

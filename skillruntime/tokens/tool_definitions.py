@@ -36,7 +36,7 @@ def count_tools(tools: Sequence[Mapping[str, Any]], *, model: Model = "gpt-4o", 
         frame = _FUNCTIONS_END
         for definition in definitions:
             texts.append(f"{definition['name']}:{definition['description'].removesuffix('.')}")
-            frame += init + _properties(definition["schema"], definition["schema"], texts, ())
+            frame += init + _properties(definition["schema"], definition["schema"], texts, {"#"})
         counted = _total(texts, model)
         return Count(max(counted.tokens + frame, 0), False, f"{counted.method}; tools as the OpenAI Cookbook does")
     counted = count("\n".join(compact_json(definition["source"]) for definition in definitions), model)
@@ -76,24 +76,28 @@ def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[str], above: tuple[str, ...]) -> int:
+def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[str], seen: set[str]) -> int:
     """Append the texts of an object *schema*'s properties, nested ones too, and return the tokens around them."""
-    schema, above = _resolved(schema, root, above)
-    frame = 0
+    if isinstance(reference := schema.get("$ref"), str):  # what is under it is counted once
+        if reference in seen:
+            return 0
+        seen.add(reference)
+    schema, frame = _resolved(schema, root), 0
     for part in ("items", "additionalProperties"):
         if isinstance(inner := schema.get(part), Mapping):
-            frame += _properties(inner, root, texts, above)
+            frame += _properties(inner, root, texts, seen)
     # The Cookbook counts flat objects only; branches are counted as if each were sent, which they are.
     for part in ("anyOf", "oneOf", "allOf"):
         for inner in schema.get(part) or ():
             if isinstance(inner, Mapping):
-                frame += _properties(inner, root, texts, above)
+                frame += _properties(inner, root, texts, seen)
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or not properties:
         return frame
     frame += _PROPERTIES
     for name, declared in properties.items():
-        inner, within = _resolved(declared if isinstance(declared, Mapping) else {}, root, above)
+        declared = declared if isinstance(declared, Mapping) else {}
+        inner = _resolved(declared, root)
         frame += _PROPERTY
         if isinstance(choices := inner.get("enum"), list):
             frame += _ENUM + _ENUM_ITEM * len(choices)
@@ -101,19 +105,16 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[
         kind = inner.get("type", "")
         kinds = "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
         texts.append(f"{name}:{kinds}:{str(inner.get('description') or '').removesuffix('.')}")
-        frame += _properties(inner, root, texts, within)
+        frame += _properties(declared, root, texts, seen)
     return frame
 
 
-def _resolved(
-    schema: Mapping[str, Any], root: Mapping[str, Any], above: tuple[str, ...]
-) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Follow a local ``$ref`` unless it is being followed already: a recursive schema is counted once."""
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow the local ``$ref`` of *schema*, and what that refers to, unless it leads back."""
+    above = {"#"}
     while isinstance(reference := schema.get("$ref"), str):
-        if reference in above or reference == "#":
-            return {key: value for key, value in schema.items() if key != "$ref"}, above
-        above = (*above, reference)
-        target = referenced(root, reference)
+        target = {} if reference in above else referenced(root, reference)
+        above.add(reference)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**target, **beside} if isinstance(target, Mapping) else beside
-    return schema, above
+    return schema

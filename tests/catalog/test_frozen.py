@@ -110,6 +110,8 @@ def test_only_locked_and_unchanged_skills_are_offered(skills: Path, write_skill:
         ("frozen-drift", "new: it is not in the lockfile"),
         ("frozen-drift", "pdf: its files differ from the lockfile"),
     ]
+    with pytest.raises(InvalidSkillError, match="pdf: its files differ from the lockfile"):
+        catalog.activate("pdf")
     (skills / "pdf" / "scripts" / "run.py").write_text("print(1)\n")
     (skills / "pdf" / "more.py").write_text("")
     assert list(frozen(skills, path)) == ["news"]

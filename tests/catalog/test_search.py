@@ -61,6 +61,13 @@ def test_a_request_of_several_sentences_is_searched_by_its_topic(index: SearchIn
     assert index.search("would you please") == []
 
 
+def test_the_spellings_of_one_word_have_one_stem() -> None:
+    """British and American, the verb and what is made of it."""
+    words = ["optimize", "optimise", "optimizing", "optimization", "optimisation"]
+
+    assert {stem(word) for word in words} == {"optimis"}
+
+
 def test_the_limit_holds_and_ties_go_by_name() -> None:
     """The same query gives the same list."""
     skills = [SkillMetadata(f"skill-{n}", "the same words", "/") for n in (3, 1, 2)]

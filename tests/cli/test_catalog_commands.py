@@ -284,6 +284,9 @@ def test_index_keeps_the_index_for_later_searches(run: Run, tmp_path: Path, monk
     assert (drawn.exit_code, drawn.stdout) == (0, "indexed 3 skills\n")
     assert len(list(own_cache.glob("search/*.index"))) == 1
     assert json.loads(run("index", "--json").stdout) == {"skills": 3}
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+    nowhere = run("index")
+    assert (nowhere.exit_code, "set SKILLRUNTIME_CACHE" in nowhere.stderr) == (2, True)
 
 
 def test_search_without_results_is_not_a_failure(run: Run) -> None:

@@ -87,6 +87,19 @@ def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
     ]
 
 
+def test_a_tool_that_is_gone_is_judged_by_the_version_of_its_skill(work: Path) -> None:
+    """With the next major version a skill may drop a tool; a version that cannot be read is a usage error."""
+    for side, version, tools in (("before", "1.0.0", "ab"), ("after", "2.0.0", "a"), ("odd", "banana", "a")):
+        contracts = work / side / "contracts"
+        contracts.mkdir(parents=True)
+        (work / side / "SKILL.md").write_text("---\nname: pdf\ndescription: Reads PDF files.\n---\n")
+        (work / side / "descriptor.json").write_text(json.dumps({"id": "pdf", "version": version}))
+        for tool in tools:
+            (contracts / f"{tool}.json").write_text(json.dumps({"input": V1["input"]}), encoding="utf-8")
+
+    assert [diff("before", side).exit_code for side in ("after", "odd")] == [0, 2]
+
+
 def test_two_skills_are_compared_whatever_their_directories_are_called(work: Path) -> None:
     """A copy of the old skill, kept under another name, is still its first version."""
     for side, document in {"digest-old": V1, "digest": V2}.items():

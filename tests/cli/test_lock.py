@@ -130,3 +130,15 @@ def test_a_lockfile_that_is_named_is_used(tmp_path: Path) -> None:
     )
 
     assert json.loads(result.stdout)["skills"] == []
+
+
+def test_nothing_is_not_locked(work: Path) -> None:
+    """A mistyped directory must not take the pins of all skills away; the file's name is shown as it is."""
+    assert lock("--file", "a[red]x.json").output == "Locked 2 skills in a[red]x.json\n"
+    (work / "empty").mkdir()
+
+    result = CliRunner().invoke(group, ["lock", "--skills", "empty", "--file", "a[red]x.json"])
+
+    assert result.exit_code == 2
+    assert "No skills found in empty" in result.output
+    assert set(json.loads((work / "a[red]x.json").read_text())["skills"]) == {"one", "two"}

@@ -252,3 +252,18 @@ def test_arguments_that_overwrite_each_other_exclude_each_other() -> None:
     assert contract.accept({"max": True}).arguments["max"] is True
     with pytest.raises(SkillInputError):
         contract.accept({"max": True, "level": 3})
+
+
+@pytest.mark.parametrize(
+    ("first", "is_shell"),
+    [
+        ("#!/bin/sh", True),
+        ("#!/usr/bin/env sh", True),
+        ("#!/bin/dash -e", True),
+        ("#!/opt/bash/bin/ruby", False),
+        ("#!/usr/share/x/ruby", False),
+    ],
+)
+def test_a_script_without_a_suffix_is_read_by_its_interpreter(first: str, is_shell: bool) -> None:
+    """By the whole name of the interpreter, and not by a part of its path."""
+    assert ("argument_1" in properties(f'{first}\necho "$1"\n', "scripts/go")) is is_shell

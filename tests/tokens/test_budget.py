@@ -106,6 +106,15 @@ def test_a_spent_tier_refuses_with_a_next_step() -> None:
     assert "already active" in (admitted.refusal.suggested_action or "")
 
 
+def test_a_page_that_not_even_its_notice_fits_is_refused() -> None:
+    """Also where no tier has a limit: the limit of a page is the one that is named."""
+    admitted = TokenLedger(TokenLimits(page_tokens=64), model=len).admit("body", "x", "a" * 1000)
+
+    assert admitted.refusal is not None
+    assert admitted.refusal.details is not None
+    assert admitted.refusal.details["limit"] == "page_tokens"
+
+
 def test_a_refusal_is_short() -> None:
     """What the model reads of a refusal is at most 80 tokens."""
     ledger = TokenLedger(TokenLimits(total_tokens=10))

@@ -75,6 +75,14 @@ def test_a_recursive_schema_ends() -> None:
     assert count_tools([{"name": "walk", "description": "Walk.", "parameters": tree}]).tokens < 60
 
 
+def test_definitions_that_name_each_other_twice_are_counted_once() -> None:
+    """The work grows with the schema, and not with the ways through it."""
+    two = {f"d{n}": {"properties": {each: {"$ref": f"#/$defs/d{n + 1}"} for each in "ab"}} for n in range(60)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**two, "d60": {"type": "string", "enum": ["x", "y"]}}}
+
+    assert count_tools([{"name": "walk", "description": "Walk.", "parameters": schema}]).tokens < 1_000
+
+
 def test_claude_gets_its_tool_prompt_once() -> None:
     """Anthropic's documented system prompt for tools is added once, however many tools there are."""
     one = count_tools([WEATHER], model="claude-sonnet-4-5")
