@@ -166,5 +166,4 @@ def _is_block_mapping(piece: str) -> bool:
 
 def _field(key: str, value: str) -> str:
     """Return one field on one line, in single quotes: there YAML escapes only the quote (YAML 1.2.2, section 7.3.2)."""
-    flat = " ".join(value.split())
-    return f"{key}: '{flat.replace(chr(39), chr(39) * 2)}'"
+    return f"{key}: '{' '.join(value.split()).replace(chr(39), chr(39) * 2)}'"

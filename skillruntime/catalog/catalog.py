@@ -318,17 +318,23 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._origin is not None:
             whole, view_of = self._origin
             fresh = whole.refresh()
-            return self if fresh is whole else view_of(fresh)
+            return self._with_stamps(whole._snapshots) if fresh is whole else view_of(fresh)
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
         # The same object, so that a caller can compare by identity and keep its prompt.
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
-            self._snapshots = snapshots  # equal for every user; the next refresh has less to read
-            return self
+            return self._with_stamps(snapshots)
         return SkillCatalog(
             snapshots, rescan=self._rescan, derive=self._derive, guard=self._guard, is_indexed=self._is_indexed
         )
+
+    def _with_stamps(self, snapshots: tuple[Snapshot, ...]) -> SkillCatalog:
+        """Take *snapshots*, which say the same: the next refresh has less to read, a search what was edited."""
+        if any(new.stamps != old.stamps for new, old in zip(snapshots, self._snapshots, strict=True)):
+            self._index = None
+        self._snapshots = snapshots
+        return self
 
     def _find(self, name: str) -> SkillMetadata:
         if isinstance(name, str):

@@ -135,8 +135,7 @@ def _document(found: ContractFiles, path: str) -> Any:
         InvalidSkillError: it cannot be read.
     """
     try:
-        data = found.read(path, MAX_CONTRACT_BYTES)
-        text = data.decode("utf-8-sig")
+        text = found.read(path, MAX_CONTRACT_BYTES).decode("utf-8-sig")
         if path.endswith(".json"):
             return json.loads(text, parse_constant=_refuse)
         return _parse_yaml(text)

@@ -214,26 +214,25 @@ class _Reading:
             if not changed and known.searched and all(_stamp_of(each[0]) == each for each in known.searched):
                 self.result = known
                 return
-            others = set(changed)
-            self.reusable = {each.file: at for at, each in enumerate(known.entries) if at not in others}
+            self.reusable = {each.file: at for at, each in enumerate(known.entries) if at not in changed}
         self.walk()
 
-    def changed_entries(self, known: Snapshot) -> list[int]:
+    def changed_entries(self, known: Snapshot) -> set[int]:
         """Return the positions of the *known* entries whose file has changed or is gone."""
         # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
         root = os.open(self.root.path, READ_FLAGS)
         lstat = os.lstat
-        changed: list[int] = []
+        changed: set[int] = set()
         try:
             stamps = STAMP.iter_unpack(known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 try:  # a warm start spends most of its time here; an absolute path ignores the directory
                     stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
-                    changed.append(position)
+                    changed.add(position)
                     continue
                 if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) != stamp:
-                    changed.append(position)
+                    changed.add(position)
         finally:
             os.close(root)
         return changed
@@ -463,5 +462,4 @@ def _is_loop(path: str) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    text = getattr(error, "strerror", None) or str(error)
-    return f"it cannot be read: {text}"
+    return f"it cannot be read: {getattr(error, 'strerror', None) or error}"

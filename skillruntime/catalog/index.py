@@ -53,8 +53,7 @@ def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
     except OSError:
         return known
     try:
-        sections = _sections_of(descriptor)
-        places = {name: (total, start, size) for name, total, start, size in sections}
+        places = {name: (total, start, size) for name, total, start, size in _sections_of(descriptor)}
         for root in roots:
             if root.path in places:
                 total, start, size = places[root.path]

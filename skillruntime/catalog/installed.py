@@ -75,12 +75,10 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     own = list(snapshot.entries)
     for position, entry in enumerate(snapshot.entries):
         own[position] = entry._replace(version=root.version or entry.version, root=root)
-        path = _relative(entry.file, root)
         # An entry without a name is invalid anyway, and reported.
-        if not entry.name or (fault := _fault(entry.file, recorded.get(path))) is None:
+        if not entry.name or (fault := _fault(entry.file, recorded.get(_relative(entry.file, root)))) is None:
             continue
-        message = f"{fault}; skipped"
-        faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
+        faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, f"{fault}; skipped", hint=_HINT)
     return snapshot._replace(entries=own).without(faults, faults.values())
 
 
@@ -158,10 +156,8 @@ def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
         return
     if os.fsencode(below) not in data:  # before it is decoded: that would take ten times as long
         return
-    text = data.decode("utf-8", "replace")
-    for row in csv.reader([line for line in text.splitlines() if below in line]):
-        path = row[0]
-        algorithm, _, digest = (row[1] if len(row) > 1 else "").partition("=")
+    for path, *rest in csv.reader([line for line in data.decode("utf-8", "replace").splitlines() if below in line]):
+        algorithm, _, digest = (rest[0] if rest else "").partition("=")
         if path.startswith(below) and algorithm in _ALGORITHMS and digest:
             yield path, (algorithm, digest.rstrip("="))
 

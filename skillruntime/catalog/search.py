@@ -54,7 +54,7 @@ _DESCRIPTOR_BYTES = 1024 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
-_FEW = 20
+_ONE_IN = 20
 """If more than one in twenty skills changed, the index is made again, and written for the next process."""
 
 _AT_ONCE = 300
@@ -120,11 +120,14 @@ class SearchIndex:
         """
         self._skills = sorted(skills, key=attrgetter("name"))
         known = stamps or {}
-        self._keys = [digest_of(f"{each.path}\n{known.get(each.path, b'').hex()}") for each in self._skills]
+        self._keys = [_key(each.path, known.get(each.path, b"")) for each in self._skills]
+        # Of the skills that this view of a catalog leaves out.
+        self._others = {_key(*each) for each in known.items()}.difference(self._keys)
         self._bodies = bodies
         self._file = file if bodies else None
         self._save = save
         self._parts: list[_Part] | None = None
+        self._is_stale = False
         # By process: a fork has no thread that indexes.
         self._indexing: dict[int, Event] = {}
 
@@ -144,8 +147,10 @@ class SearchIndex:
         # Four digits, not four decimals: a word that most skills contain adds very little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
             hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
-        if found is None:
-            self._index_in_thread()  # only now, so that it does not slow this answer
+        if found is None or self._is_stale:
+            indexed = self._index_in_thread()  # only now, so that it does not slow this answer
+            if wait:
+                indexed.wait()
         return hits
 
     def _in_index(self, words: Iterable[str], *, wait: bool) -> list[_Found] | None:
@@ -193,8 +198,10 @@ class SearchIndex:
 
     def _index(self, done: Event) -> None:
         try:
-            parts = self._with(*self._known())
-            if parts[0].segment.is_in_file:
+            known, missing = self._known()
+            parts = self._with(*(([], range(len(self._skills))) if self._is_stale else (known, missing)))
+            self._is_stale = False
+            if len(parts) == 1 and parts[0].segment.is_in_file:
                 # The next search opens it. What this thread kept would lie among the memory that it has used, and hold
                 # back 40 MB of it at 30,000 skills.
                 self._indexing.pop(os.getpid(), None)
@@ -206,16 +213,15 @@ class SearchIndex:
             done.set()
 
     def _known(self) -> tuple[list[_Part], Sequence[int]]:
-        """Return what the file has, and the positions of the other skills; nothing and all if those are many."""
-        everything = range(len(self._skills))
+        """Return what the file has, and the positions of the other skills; note whether that is much to make up."""
         kept = load_segment(self._file) if self._file else None
         if kept is None:
-            return [], everything
+            return [], range(len(self._skills))
         missing = {key: position for position, key in enumerate(self._keys)}
         # Skills of the file that were changed or deleted, or are not in this view of the catalog, are None.
         positions = [missing.pop(key, None) for key in kept.keys]
-        if max(len(missing), positions.count(None) if self._save else 0) * _FEW > len(positions):
-            return [], everything
+        gone = len(positions) - len(self._keys) + len(missing) - len(self._others.intersection(kept.keys))
+        self._is_stale = self._save and max(len(missing), gone) * _ONE_IN > len(positions)
         shown = [None if position is None else self._skills[position] for position in positions]
         return [_Part(kept, shown, None in positions)], [*missing.values()]
 
@@ -279,6 +285,11 @@ def open_search_index(skills: Sequence[SkillMetadata], snapshots: Sequence[Snaps
     file = search_file(snapshot.root.path for snapshot in snapshots)
     # A view of few skills must not replace the index of all.
     return SearchIndex(skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps))
+
+
+def _key(path: str, stamp: bytes) -> bytes:
+    """Return what stands for one edition of a file."""
+    return digest_of(f"{path}\n{stamp.hex()}")
 
 
 def _without_hidden(postings: Postings, skills: Sequence[SkillMetadata | None]) -> Postings:

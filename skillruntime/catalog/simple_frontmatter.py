@@ -149,8 +149,7 @@ def _metadata_version(value: str, below: str) -> str | None:
     if "version:" not in below:
         return ""
     lines = [line for line in below.split("\n") if line]
-    fields = [_FIELD.fullmatch(line) for line in lines]
-    indents = {field and field[1] for field in fields}
+    indents = {field and field[1] for field in map(_FIELD.fullmatch, lines)}
     indent = indents.pop()
     if indents or indent is None:
         return None  # YAML reads what is not one field on each line

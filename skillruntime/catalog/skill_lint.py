@@ -232,8 +232,7 @@ class _Linting:
                 if not isinstance(value, str):
                     message = f"`metadata.{key}` is not a string"
                     yield self.finding("metadata-form", message, self.at("metadata", key), "write it as one string")
-        tools = fields.get("allowed-tools", "")
-        if not isinstance(tools, str):
+        if not isinstance(fields.get("allowed-tools", ""), str):
             message = "`allowed-tools` is a list; the format requires one string"
             yield self.finding("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
 

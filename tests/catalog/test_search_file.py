@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_many_changes_write_the_index_again(
     for number in range(60):
         directory = write_skill(f"more-{number}", description=f"Counts to {number}00.")
         os.utime(directory / "SKILL.md", (time.time() - 3600,) * 2)
-    discover(skills).search("zebra")
+    discover(skills).search("zebra", wait=True)
 
     assert index_of(own_cache).stat().st_ino != before
     monkeypatch.setattr(search_module, "read_regular", _never)
@@ -244,6 +245,66 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for thread in threading.enumerate():
         if thread.name == "skillruntime-search":
             thread.join(60)
+
+
+def edit(skills: Path, animals: Sequence[str]) -> None:
+    """Write a new word into the instructions of some skills."""
+    for animal in animals:
+        path = skills / f"about-{animal}" / "SKILL.md"
+        path.write_text(f"{path.read_text()}Beware of the quagga.\n")
+        os.utime(path, (time.time() - 1800,) * 2)
+
+
+@pytest.mark.usefixtures("many")
+def test_views_and_their_catalog_use_one_index(skills: Path, read: list[str]) -> None:
+    """Skills that a view leaves out are not gone, and a view does not put its own index in the place of all."""
+    catalog = discover(skills)
+    view = catalog.select(exclude=["about-beast1?"])
+    assert len(catalog.search("feeds", len(ANIMALS), wait=True)) == len(ANIMALS)
+    read.clear()
+
+    for _ in range(3):
+        assert names(view, "feeds zebra")[0] == names(catalog, "feeds zebra")[0] == "about-zebra"
+        assert view.search("feeds").bodies_searched and catalog.search("feeds").bodies_searched
+
+    assert not read
+
+
+def test_a_refresh_finds_what_was_edited(skills: Path) -> None:
+    """Also in a view, and where the catalog is the same object, because only instructions changed."""
+    catalog = discover(skills)
+    view = catalog.select(exclude=["about-otter"])
+    assert names(catalog, "quagga") == names(view, "quagga") == []
+    edit(skills, ["zebra"])
+
+    assert catalog.refresh() is catalog
+    assert view.refresh() is view
+    assert names(catalog, "quagga") == names(view, "quagga") == ["about-zebra"]
+
+
+@pytest.mark.usefixtures("many")
+def test_many_that_are_gone_and_few_that_changed_are_made_up_at_once(skills: Path, read: list[str]) -> None:
+    """Only what changed is read by the search; a thread writes the index again for the next process."""
+    discover(skills).search("zebra", wait=True)
+    edit(skills, ["lynx"])
+    for number in range(20):
+        shutil.rmtree(skills / f"about-beast{number}")
+    read.clear()
+
+    hits = discover(skills).search("quagga")
+
+    assert ([hit.name for hit in hits], hits.bodies_searched, read[0]) == (["about-lynx"], True, "about-lynx")
+
+
+def test_what_a_thread_has_read_is_searched(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file has the rest, and is not written again for so few."""
+    discover(skills).search("zebra")
+    monkeypatch.setattr(search_module, "_AT_ONCE", 0)
+    edit(skills, ["lynx"])
+
+    hits = discover(skills).search("quagga", wait=True)
+
+    assert ([hit.name for hit in hits], hits.bodies_searched) == (["about-lynx"], True)
 
 
 @pytest.mark.usefixtures("many")
