@@ -61,8 +61,7 @@ def derived_contracts(resources: Iterable[Resource], read: Read, *, skill: str, 
         try:
             document = visible_document(derived, one_line=one_line)
             # The words of descriptions are all that was changed since: they do not make it unusable.
-            make = Contract.from_known_dict if is_usable else Contract.from_dict
-            found[name] = make(document, name=name)
+            found[name] = (Contract.from_known_dict if is_usable else Contract.from_dict)(document, name=name)
         except InvalidSkillError:
             continue
         except Exception:
@@ -109,12 +108,13 @@ def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
     """
     for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
         try:
-            source = read(each.path) if each.path.endswith(".py") else b""
+            source = _TEXT.sub(b"", read(each.path)) if each.path.endswith(".py") else b""
         except ResourceNotFoundError:
             source = b""
         yield _READS_WORDS.search(source) is not None and _IS_PROGRAM.search(source) is not None
 
 
+_TEXT = re.compile(rb'""".*?"""' rb"|'''.*?'''", re.DOTALL)  # it may say how others call a module
 _IS_PROGRAM = re.compile(
     rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\(|\w+ = \w+\.parse_args\()", re.MULTILINE
 )

@@ -338,12 +338,22 @@ def test_whether_there_are_many_is_known_before_all_are_read(tmp_path: Path, mon
 PROGRAM = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--x')\n"
 
 
+HELPER = """'Helpers.'
+'''
+main(sys.argv[1:]) of the callers calls this
+main()
+'''
+def parse():
+    return 1
+"""
+
+
 def write_scripts(root: Path, programs: int, helpers: int) -> None:
     for number in range(programs + helpers):
         directory = root / f"skill-{number:03}" / "scripts"
         directory.mkdir(parents=True)
         (directory.parent / "SKILL.md").write_text(f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n")
-        text = f"{PROGRAM}found = parser.parse_args()\n" if number < programs else "def parse():\n    return 1\n"
+        text = f"{PROGRAM}found = parser.parse_args()\n" if number < programs else HELPER
         (directory / "run.py").write_text(text)
 
 
