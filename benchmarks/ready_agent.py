@@ -31,8 +31,8 @@ from typing import Any, Literal
 TARGETS = {
     ("toolkit", 10_000, "cold"): (5.0, 100),
     ("toolkit", 10_000, "warm"): (0.5, 100),
-    ("typed", 10_000, "cold"): (5.0, 100),
-    ("typed", 10_000, "warm"): (0.5, 100),
+    ("typed", 10_000, "cold"): (25.0, 200),
+    ("typed", 10_000, "warm"): (5.0, 150),
     ("middleware", 700, "cold"): (0.4, 40),
     ("middleware", 700, "warm"): (0.4, 40),
 }
