@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -242,7 +242,8 @@ class Options:
     (['this_week'], [5])
     """
 
-    def __init__(self, allowed: Iterable[Any]) -> None:
+    def __init__(self, allowed: Collection[Any]) -> None:
+        self.kinds = set(map(type_name, allowed))
         self._texts: dict[str, list[str]] = {}
         self._others: list[Any] = []
         for option in allowed:

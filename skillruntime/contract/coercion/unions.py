@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import fold_value, is_nothing, unquoted
@@ -148,7 +148,7 @@ def _tags(references: References, every: list[Path]) -> dict[str, dict[str, list
     return found
 
 
-def may_be_said(references: References, value: Any, locations: Iterable[Path]) -> bool:
+def may_be_said(references: References, value: Any, locations: Sequence[Path]) -> bool:
     """Whether *value*, null or a word for it, may be a member of a choice at *locations*, or for the items of an array.
 
     >>> encodings = {"type": "array", "items": {"enum": ["none", "gzip"]}}
@@ -157,7 +157,7 @@ def may_be_said(references: References, value: Any, locations: Iterable[Path]) -
     """
     if not is_nothing(value):
         return False
-    words = _words_at(references, locations, 2)
+    words = references.once(("words", *locations), lambda: _words_at(references, locations, 2))
     word = "null" if value is None else value.strip().casefold()
     return word in words or (word == "none" and "null" in words)
 

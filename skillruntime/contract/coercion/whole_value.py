@@ -70,7 +70,7 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
             found = [each for each in found if not _makes_texts(after, each)]
         results += [Repaired(after, (repair,)).then(each) for each in found]
     kept = state.decided(results)
-    if len(kept) == 1 and len(kinds := _kinds_in(here)) > 1 and is_moved(value, kept[0], kinds, path):
+    if len(kept) == 1 and len(kinds := _kinds_in(state, here)) > 1 and is_moved(value, kept[0], kinds, path):
         state.doubts += 1
         return []
     return kept
@@ -96,14 +96,14 @@ def _converted(state: Coercion, value: Any, here: list[Violation]) -> Attempts:
         yield "container-text", parsed.value, value
     inside = unquoted(value)
     if inside is not None and (
-        _kinds_in(here) & SCALARS or any(each.keyword in ("format", "pattern") for each in here)
+        _kinds_in(state, here) & SCALARS or any(each.keyword in ("format", "pattern") for each in here)
     ):
         yield "quoted-text", inside, value
 
 
 def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
     """Return which of array and object the violations *here* ask for; of a union only where it takes no text."""
-    containers = _kinds_in(here)
+    containers = _kinds_in(state, here)
     for violation in here:
         # One object for an array of them, in a string (earendil-works/pi#7835).
         places = item_locations(state.references, [violation.location]) if "array" in containers else []
@@ -115,16 +115,14 @@ def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
     return containers & {"array", "object"}
 
 
-def _kinds_in(here: list[Violation]) -> set[str]:
+def _kinds_in(state: Coercion, here: list[Violation]) -> set[str]:
     """Return the types that the violations *here* ask for; of a choice those of its members."""
     kinds: set[str] = set()
     for violation in here:
         if violation.keyword == "type":
             kinds |= set(types_of(violation))
-        elif violation.keyword == "enum":
-            kinds |= {type_name(each) for each in violation.expected}
-        elif violation.keyword == "const":
-            kinds.add(type_name(violation.expected))
+        elif violation.keyword in ("enum", "const"):
+            kinds |= _options(state, violation).kinds
     return kinds
 
 
@@ -138,7 +136,7 @@ def _options(state: Coercion, violation: Violation) -> Options:
 
 def _reshaped(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Attempts:
     """Yield *value* in a container or out of one, with the rule and *value* as the record shows it."""
-    kinds = _kinds_in(here)
+    kinds = _kinds_in(state, here)
     # PHP and some chat templates encode an empty map as `[]` (agno-agi/agno#6303).
     if value == [] and not path and "object" in kinds:
         yield "empty-arguments", {}, value
