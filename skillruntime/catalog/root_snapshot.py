@@ -63,6 +63,10 @@ class Root:
     version: str = ""
     record: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.trusted, bool):  # "no" would be a yes
+            raise TypeError(f"trusted is True or False, not {self.trusted!r:.80}")
+
 
 class Entry(NamedTuple):
     """One SKILL.md. ``name`` is empty if it has no valid skill; ``path`` is ``None`` if it is ``root/name/SKILL.md``.

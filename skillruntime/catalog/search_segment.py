@@ -204,8 +204,7 @@ class _InformativeIds(dict[str, int]):
 
 def _weights(counts: Counter[int], field: _Field) -> dict[int, float]:
     """Return the weight of each word of one field, given how often it is there."""
-    share = counts.total() / field.typical_words
-    norm = field.saturation * (1 - field.by_length + field.by_length * share)
+    norm = field.saturation * (1 - field.by_length + field.by_length * counts.total() / field.typical_words)
     top = field.weight * (field.saturation + 1) * WEIGHT_OF_ONE
     return {own: top * count / (count + norm) for own, count in counts.items()}
 
@@ -223,8 +222,7 @@ def _number(word: str) -> int:
 
 def search_file(roots: Iterable[str]) -> str:
     """Return the name of the search index of *roots* in the cache directory."""
-    digest = zlib.crc32("\0".join(roots).encode("utf-8", "surrogatepass"))
-    return f"{_DIRECTORY}/{digest:08x}-{_FORMAT}.index"
+    return f"{_DIRECTORY}/{zlib.crc32('/'.join(roots).encode(errors='surrogatepass')):08x}-{_FORMAT}.index"
 
 
 _loaded: WeakValueDictionary[str, Segment] = WeakValueDictionary()

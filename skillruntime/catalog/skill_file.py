@@ -35,8 +35,7 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
             end = data.find(b"\n---\n", 3)
             if end > 0:
                 try:
-                    block = data[4 : end + 1].decode()
-                    summary = scan(block)
+                    summary = scan(data[4 : end + 1].decode())
                 except UnicodeDecodeError:
                     summary = None
                 if summary is not None:

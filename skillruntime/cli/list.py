@@ -11,7 +11,7 @@ import click
 from skillruntime.cli import output
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows, with_progress
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.terminal_text import shown
+from skillruntime.cli.terminal_text import NARROW, shown
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
     version, tokens, trust, description.
     """
     # What ls has taught everyone to type; no skill's name holds a slash.
-    if text is not None and (text == "." or "/" in text):
+    if text is not None and (text in (".", "..") or "/" in text):
         directories, text = (*directories, text), None
     from skillruntime.tokens import count_each
 
@@ -90,7 +90,7 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
         elif not lines:
             hint = f" To list that directory, write ./{text}." if text and os.path.isdir(text) else ""  # noqa: PTH112 - False for any text
             output.echo(f"No skill matches ({len(catalog):,} searched).{hint}", err=True)
-        elif not console.is_terminal:
+        elif not console.is_terminal or console.width < NARROW:
             print_rows(map(_fields, lines))
         else:
             console.print(_table(lines))
@@ -143,8 +143,7 @@ def _table(lines: list[Listed]) -> Table:
     # One line each where there are many: whole descriptions of a thousand skills cannot be read.
     shortened = len(lines) > _MOST_WHOLE
     table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
-    widest = max((len(line.skill.version or "") for line in lines), default=0)
-    table.add_column("version", no_wrap=True, min_width=widest)
+    table.add_column("version", no_wrap=True, min_width=max(len(line.skill.version or "") for line in lines))
     total = f"{sum(line.tokens for line in lines):,}"
     table.add_column("tokens", no_wrap=True, justify="right", footer=total, min_width=max(len(total), 6))
     table.add_column("trust", no_wrap=True)

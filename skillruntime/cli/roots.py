@@ -82,7 +82,7 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be missing.
         if not os.path.isdir(os.path.expanduser(directory)):  # noqa: PTH111, PTH112 - False for any text
-            raise click.UsageError(f"There is no directory {directory[:200]!r}. --skills takes a directory of skills.")
+            raise click.UsageError(f"{directory[:200]!r} is not a directory; give one that holds skills, or one skill.")
     places = [Path(place).expanduser() for place in directories or PLACES]
     bundled = bundled_skills()
     roots = []

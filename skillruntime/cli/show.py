@@ -11,7 +11,7 @@ import click
 from skillruntime.cli.output import console, draw_diagnostics, echo, json_option, print_result, print_rows, short
 from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
 from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
-from skillruntime.cli.terminal_text import shown, without_controls
+from skillruntime.cli.terminal_text import NARROW, shown, without_controls
 from skillruntime.contract.references import referenced
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
@@ -172,7 +172,7 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     rows = list(_parameters(contract))
     if not rows:
         out.print("  [dim]no parameters are declared[/]")
-    elif not out.is_terminal:
+    elif not out.is_terminal or out.width < NARROW:
         print_rows(rows)
     else:
         table = Table("parameter", "type", "default", "description", box=None, padding=(0, 2, 0, 2), header_style="dim")

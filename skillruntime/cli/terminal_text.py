@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["CONTROLS", "ESCAPED_IN_JSON", "shown", "without_controls"]
+__all__ = ["CONTROLS", "ESCAPED_IN_JSON", "NARROW", "shown", "without_controls"]
+
+NARROW = 60
+"""Columns: a narrower terminal gets lines, because a table would cut numbers."""
 
 # C0 without tab and line feed, DEL, C1 (U+009B starts a control sequence as ESC [ does), the marks that reorder a
 # line (Unicode TR 36, "bidirectional text spoofing"), and surrogates, which cannot be written at all.

@@ -33,6 +33,8 @@ class Grants:
     write: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.network, bool):  # "no" would be a yes
+            raise TypeError(f"Grants.network is True or False, not {self.network!r:.80}")
         for name in ("environment", "write"):
             # One string would count as its letters: "KEY" as the variables K, E and Y.
             if isinstance(getattr(self, name), str):

@@ -287,8 +287,7 @@ def _command_line(contract: Contract, arguments: dict[str, Any]) -> tuple[Comman
 
 def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does not declare."""
-    stderr = finished.stderr.decode("utf-8", "replace")
-    found = _MISSING_MODULE.search(stderr)
+    found = _MISSING_MODULE.search(finished.stderr.decode("utf-8", "replace"))
     if script.suffix != ".py" or not found:
         return
     module = found[1].partition(".")[0]

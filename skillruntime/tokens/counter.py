@@ -101,8 +101,8 @@ def count_each(texts: Sequence[str], model: str = "gpt-4o") -> list[int]:
     method = method_for(model)
     file = f"tokens/{method.encoding or 'estimated'}-{method.factor}.json"
     kept: dict[str, int] = json.loads(read_cached(file, _MOST_KEPT_BYTES) or b"{}")
-    digest = lambda text: blake2b(f"{file}\n{text}".encode(errors="surrogatepass"), digest_size=12).hexdigest()  # noqa: E731
-    found = {text: digest(text) for text in texts}
+    written = {text: f"{file}\n{text}".encode(errors="surrogatepass") for text in texts}
+    found = {text: blake2b(data, digest_size=12).hexdigest() for text, data in written.items()}
     tokens = {key: kept[key] if key in kept else count(text, model).tokens for text, key in found.items()}
     if not tokens.keys() <= kept.keys():
         write_cached(file, json.dumps(tokens if len(kept) > _MOST_KEPT else kept | tokens).encode())

@@ -361,3 +361,9 @@ def test_hard_links_of_one_file_are_one_skill(tmp_path: Path, own_cache: Path) -
     (tmp_path / "b7/pdf/SKILL.md").write_text(text)
 
     assert list(found.refresh().shadowed) == ["b7:pdf"]
+
+
+def test_trust_is_true_or_false(tmp_path: Path) -> None:
+    """A word for no would be a yes."""
+    with pytest.raises(TypeError, match="trusted is True or False"):
+        discover(tmp_path, trusted="no")  # type: ignore[arg-type]

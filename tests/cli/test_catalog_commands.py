@@ -144,6 +144,25 @@ def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) ->
     assert "Use one of: counting@1.2.0, counting@0.9.0" in unmet.stderr
 
 
+def test_a_narrow_terminal_gets_whole_numbers(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In lines: in a table of forty columns beside a long name, nothing but the name would be left."""
+    name = "invoice-table-extraction-service"
+    (skills / name).mkdir()
+    text = f"---\nname: {name}\ndescription: Reads.\nmetadata:\n  version: 1234.5678.91011\n---\nRead it.\n"
+    (skills / name / "SKILL.md").write_text(text)
+    contract = {"input": {"properties": {"most": {"type": "integer", "maximum": 10485760, "default": 1048576}}}}
+    (skills / name / "contract.json").write_text(json.dumps(contract))
+    drawn = io.StringIO()
+    terminal = Console(file=drawn, width=40, force_terminal=True, color_system=None)
+    monkeypatch.setattr("skillruntime.cli.output.console", lambda **_: terminal)
+
+    listed, shown = run("list"), run("show", name)
+
+    assert f"{name}\t1234.5678.91011\t" in listed.stdout + drawn.getvalue()
+    assert "10485760" in shown.stdout + drawn.getvalue()
+    assert "1048576\t" in shown.stdout + drawn.getvalue()
+
+
 def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut at the terminal's width, wide characters counted as two, and nothing steers the terminal."""
     for number in range(60):

@@ -179,7 +179,7 @@ def test_shell_completion_works_as_documented(shell: str) -> None:
     ("arguments", "message"),
     [
         (["show", "--json"], "Missing argument 'NAME'."),
-        (["lock", "--check", "-s", "nodir", "--json"], "There is no directory 'nodir'"),
+        (["lock", "--check", "-s", "nodir", "--json"], "'nodir' is not a directory"),
         (["shwo", "--json"], "There is no command 'shwo'. Did you mean 'show'?"),
     ],
 )

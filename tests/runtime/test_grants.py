@@ -274,3 +274,9 @@ def test_a_granted_secret_leaves_its_process_nowhere(
 
     assert "***" in "".join(texts)
     assert not [text for text in texts if CANARY in text]
+
+
+def test_the_network_is_granted_by_true_alone() -> None:
+    """A word for no would be a yes."""
+    with pytest.raises(TypeError, match=r"Grants\.network is True or False"):
+        Grants(network="no")  # type: ignore[arg-type]
