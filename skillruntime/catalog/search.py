@@ -122,7 +122,7 @@ class SearchIndex:
         known = stamps or {}
         self._keys = [_key(each.path, known.get(each.path, b"")) for each in self._skills]
         # Of the skills that this view of a catalog leaves out.
-        self._others = {_key(*each) for each in known.items()}.difference(self._keys)
+        self._others = {_key(path, known[path]) for path in known.keys() - {each.path for each in self._skills}}
         self._bodies = bodies
         self._file = file if bodies else None
         self._save = save
@@ -199,7 +199,7 @@ class SearchIndex:
     def _index(self, done: Event) -> None:
         try:
             known, missing = self._known()
-            parts = self._with(*(([], range(len(self._skills))) if self._is_stale else (known, missing)))
+            parts = self._with([], range(len(self._skills))) if self._is_stale else self._with(known, missing)
             self._is_stale = False
             if len(parts) == 1 and parts[0].segment.is_in_file:
                 # The next search opens it. What this thread kept would lie among the memory that it has used, and hold

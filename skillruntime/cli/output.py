@@ -92,7 +92,7 @@ def writable(text: str) -> str:
 
 def make_streams_safe() -> None:
     """Let stdout and stderr write an escape for a character that the locale's encoding lacks, instead of failing."""
-    # Python has None for a stream that the shell closed (`>&-`); what is written to it is lost, as with other programs.
+    # Python has None for a stream that the shell closed (`<&-`, `>&-`); it is empty, or what is written to it is lost.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         setattr(sys, name, getattr(sys, name) or open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):

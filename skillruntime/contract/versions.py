@@ -263,8 +263,8 @@ def satisfies(version: str, version_range: str) -> bool:
 def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_version: str) -> tuple[bool, str]:
     """Return whether a skill fits the current runtime version, and if not, why.
 
-    As that document writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build otherwise or
-    not at all (``1.0.0-alpha.beta``, ``1.0.0-1``), and for npm's ranges.
+    As the contract document writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build
+    otherwise or not at all (``1.0.0-alpha.beta``, ``1.0.0-1``), and for npm's ranges.
 
     >>> check_skill_compatibility(">=3.0.0,<4.0.0", "3.1.2")
     (True, '')

@@ -251,7 +251,7 @@ class Prepared(NamedTuple):
             if PurePath(path).name in said:
                 workspace = self.workspace.workspace
                 action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
-                return replace(error, suggested_action=action, recoverable=workspace.next_step.startswith("Send"))
+                return replace(error, suggested_action=action, recoverable=workspace.given is not None)
         if (error.suggested_action or "").startswith(TELL):
             words = set(re.findall(r"\w+", error.message))
             if named := [name for name in self.arguments if name in words]:

@@ -40,7 +40,7 @@ class Workspace:
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        self._given = None if directory is None else Path(directory)
+        self.given = None if directory is None else Path(directory)  # the host's; None where it is a temporary one
         self._directory: Path | None = None
         self._making = threading.Lock()  # parallel calls of one session must not make two
         self._removal: weakref.finalize[[Path], Workspace] | None = None
@@ -56,9 +56,9 @@ class Workspace:
             return self._directory
 
     def _make(self) -> Path:
-        if self._given is not None:
-            self._given.mkdir(parents=True, exist_ok=True)
-            return self._given.resolve()
+        if self.given is not None:
+            self.given.mkdir(parents=True, exist_ok=True)
+            return self.given.resolve()
         made = make_temporary()
         self._removal = weakref.finalize(self, remove_soon, made)
         return made
@@ -84,7 +84,7 @@ class Workspace:
     @property
     def next_step(self) -> str:
         """What a model can do about a file that is not there."""
-        if self._given is None:
+        if self.given is None:
             return "Tell the user: the host sets the directory of the files with workspace="
         return "Send the path of a file that is there, relative to the workspace, or ask the user for it"
 
