@@ -19,9 +19,16 @@ def children_of(pid: int) -> list[int]:
 def wait_until_gone(pid: int) -> None:
     """Wait until no process has this id."""
     end = time.monotonic() + DEADLINE
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]:
+    while _runs(pid):
         assert time.monotonic() < end, "the process is still running"
         time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")

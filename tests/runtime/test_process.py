@@ -50,7 +50,7 @@ async def pids_of(directory: Path) -> list[int]:
 async def wait_until_gone(pid: int) -> None:
     """Wait until no process *pid* is running; one that only waits to be reaped by init is gone."""
     with anyio.fail_after(300):
-        while Path(f"/proc/{pid}/stat").exists():
+        while True:
             try:
                 state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
             except (FileNotFoundError, ProcessLookupError):
