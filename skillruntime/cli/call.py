@@ -171,8 +171,7 @@ def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, ca
     skill = name.partition("/")[0]
     action = None
     if "not_granted" in details:
-        options = " ".join(f"--env {name}" for name in details["not_granted"])
-        action = f"If it needs them, add {options}"
+        action = f"If it needs them, add {' '.join(f'--env {name}' for name in details['not_granted'])}"
     elif error.code is ErrorCode.ACCESS_DENIED and "missing" in details and "granted" in error.message:
         action = _GRANT
     elif error.code is ErrorCode.ACCESS_DENIED and not can_ask:

@@ -160,8 +160,7 @@ _COLOURS = {"loaded": "cyan", "repaired": "yellow", "migrated": "magenta", "refu
 def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    envelope = step["envelope"]
-    colour = _COLOURS.get(step["outcome"], "red")
+    envelope, colour = step["envelope"], _COLOURS.get(step["outcome"], "red")
     out.print(f"\n  [bold]{number}. {escape(step['title'])}.[/]")
     out.print(f"     [dim]model calls[/]  {escape(step['tool'])} {escape(json.dumps(step['arguments']))}")
     out.print(f"     [bold {colour}]{step['outcome'].upper()}[/]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -111,10 +112,14 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 def _findings(each: _Compared, new: str) -> list[Diagnostic]:
     """Return the changes as findings about the new side: errors where its version is too low for them."""
     severity = Severity.ADVICE if each.ok else Severity.ERROR
+    skill, _, tool = each.name.partition("/")
+    files = [f"contracts/{tool}.json"] if tool else ["contract.json", "SKILL.md"]
+    places = (place for file in files for place in (Path(new, file), Path(new, skill, file)) if place.is_file())
+    path = str(next(places, new))
     return [
-        Diagnostic(change.rule, severity, new, f"{change.side} {change.path}: {change.why}", hint=f"{change.bump!s}")
-        for change in each.verdict.changes
-        if each.ok or change.bump is each.verdict.bump
+        Diagnostic(one.rule, severity, path, f"{each.name}: {one.side} {one.path}: {one.why}", hint=str(one.bump))
+        for one in each.verdict.changes
+        if each.ok or one.bump is each.verdict.bump
     ]
 
 

@@ -156,17 +156,17 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
 
     def draw(console: Console) -> None:
         from rich.markup import escape
-        from rich.table import Table
+        from rich.table import Column, Table
 
         for title, counts in (("tool", found.tools), ("client", found.clients)):
-            table = Table(title, *OUTCOMES, box=None)
+            table = Table(title, "calls", box=None)
             for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
-                table.add_row(escape(name), *(str(each[outcome] or "") for outcome in OUTCOMES))
+                table.add_row(escape(name), ", ".join(f"{each[one]:,} {one}" for one in OUTCOMES if each[one]))
             console.print(table)
             console.print()
-        places = Table("tool", "argument", "rule or error", "calls", box=None)
+        places = Table("tool", "argument", "rule or error", Column("calls", no_wrap=True), box=None)
         for (tool, path, rule), count in found.places.most_common(20):
-            places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), str(count))
+            places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), f"{count:,}")
         console.print(places)
         for reason, count in found.reasons.most_common(20):
             console.print(f"\n{count} unchecked: {escape(reason)}", end="")

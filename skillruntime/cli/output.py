@@ -211,17 +211,25 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
     here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
 
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
-    drawn: Counter[str] = Counter()
-    for diagnostic in diagnostics:
-        drawn[diagnostic.rule] += 1
-        if drawn[diagnostic.rule] > _MOST_OF_A_RULE:
-            continue
+    some, left = _some_of_each_rule(diagnostics)
+    for diagnostic in some:
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         line = escape(visible_line(str(diagnostic).removeprefix(here)))  # it quotes what a contract says
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
-    for rule, number in drawn.items():
-        if number > _MOST_OF_A_RULE:
-            console.print(f"[dim]and {number - _MOST_OF_A_RULE:,} more of \\[{rule}] (--json shows all)[/]")
+    for line in left:
+        console.print(line, style="dim", markup=False)
+
+
+def _some_of_each_rule(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], list[str]]:
+    """Return the first findings of each rule, and a line for each rule that has more."""
+    counted: Counter[str] = Counter()
+    some = []
+    for each in diagnostics:
+        counted[each.rule] += 1
+        if counted[each.rule] <= _MOST_OF_A_RULE:
+            some.append(each)
+    more = {rule: number - _MOST_OF_A_RULE for rule, number in counted.items() if number > _MOST_OF_A_RULE}
+    return some, [f"and {number:,} more of [{rule}] (--json shows all)" for rule, number in more.items()]
 
 
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
@@ -235,12 +243,13 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
     """
     here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
     lines = []
-    for each in diagnostics:
+    some, left = _some_of_each_rule(diagnostics)
+    for each in some:
         places = {"file": each.path.removeprefix(here), "line": each.line, "col": each.column, "title": each.rule}
         fields = [f"{key}={_escaped(value, _IN_FIELDS)}" for key, value in places.items() if value is not None]
         message = f"{each.message}; {each.hint}" if each.hint else each.message
         lines.append(f"::{_GITHUB[each.severity]} {','.join(fields)}::{_escaped(message, _IN_MESSAGES)}")
-    return writable("\n".join(lines))
+    return writable("\n".join([*lines, *(f"::notice::{line}" for line in left)]))
 
 
 # actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes contain it.

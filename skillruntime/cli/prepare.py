@@ -49,6 +49,5 @@ def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_js
         if not prepared:
             out.print(f"No script of {shown(skill.name)!r} declares packages.")
 
-    print_result(
-        {"skill": skill.name, "prepared": {path: str(at) for path, at in prepared.items()}}, draw, as_json=as_json
-    )
+    paths = {script: str(python) for script, python in prepared.items()}
+    print_result({"skill": skill.name, "prepared": paths}, draw, as_json=as_json)

@@ -124,11 +124,10 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
             server.timeout = left
             server.handle_request()
     if not visited:
-        raise RemoteError(
-            ErrorDocument(WireCode.AUTH_REQUIRED, "Access was not granted in the browser within 5 minutes")
-        )
-    guard = AddressGuard(allow_all=True)  # whoever types an address means it
-    return anyio.run(lambda: flow.finish(visited[0], guard=guard))
+        late = "Access was not granted in the browser within 5 minutes"
+        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, late))
+    # Whoever types an address means it.
+    return anyio.run(lambda: flow.finish(visited[0], guard=AddressGuard(allow_all=True)))
 
 
 async def _invoke(
@@ -143,9 +142,8 @@ async def _invoke(
     from skillruntime.remote import AddressGuard, Caller, RemoteClient
     from skillruntime.remote.client import to_output
 
-    # Whoever types an address means it, inside addresses too.
-    guard = AddressGuard(allow_all=True)
     caller = Caller("skillruntime-cli", "user")
+    guard = AddressGuard(allow_all=True)  # whoever types an address means it, inside addresses too
     client = RemoteClient(descriptor, credentials, guard=guard, caller=caller, wait_seconds=0)
     metadata: dict[str, Any] = {"skill": descriptor.id, "version": descriptor.version}
     if resume is not None:
@@ -196,8 +194,7 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
 
     catalog = open_catalog(directories, trust=trust)
     try:
-        runtime = SkillRuntime(catalog)
-        served = serve_catalog(runtime, base_url=base_url, names=[name], access=AccessPolicy(access))
+        served = serve_catalog(SkillRuntime(catalog), base_url=base_url, names=[name], access=AccessPolicy(access))
     except SkillNotFoundError as error:
         raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.

@@ -25,13 +25,10 @@ def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
     >>> log["runs"][0]["results"][0]["ruleId"]
     'name-form'
     """
-    driver = {"name": "skillruntime", "version": __version__, "rules": [{"id": rule} for rule in _rules(findings)]}
+    rules = dict.fromkeys(finding.rule for finding in findings)
+    driver = {"name": "skillruntime", "version": __version__, "rules": [{"id": rule} for rule in rules]}
     run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
     return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-
-
-def _rules(findings: Sequence[Diagnostic]) -> list[str]:
-    return list(dict.fromkeys(finding.rule for finding in findings))
 
 
 def _result(finding: Diagnostic) -> dict[str, Any]:

@@ -102,8 +102,7 @@ class _ServeCommand(click.Command):
         for option in self.params:
             if isinstance(option, click.Option):
                 # A password then needs no command line, which every user of the machine can read.
-                name = max(option.opts, key=len).lstrip("-")
-                option.envvar = "SKILLRUNTIME_" + name.replace("-", "_").upper()
+                option.envvar = "SKILLRUNTIME_" + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the ten that everyone needs, then the rest by group."""
@@ -273,8 +272,7 @@ def _serve_mcp(options: SimpleNamespace, names: tuple[str, ...], directories: tu
     from skillruntime.adapters.mcp import serve_http, serve_stdio
 
     if options.http:
-        serve = partial(serve_http, host=options.host, port=options.port, workspace=options.workspace)
-        anyio.run(serve, served)
+        anyio.run(partial(serve_http, host=options.host, port=options.port, workspace=options.workspace), served)
     else:
         anyio.run(partial(serve_stdio, workspace=options.workspace), served)
 

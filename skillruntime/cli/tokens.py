@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -23,7 +22,7 @@ _SHOWN = 25
 
 
 @click.command("tokens")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The catalog's form.")
 @click.option("--all", "everything", is_flag=True, help=f"Show every skill, not only the first {_SHOWN}.")
@@ -32,7 +31,7 @@ _SHOWN = 25
 @click.option("--advise", is_flag=True, help="List possible savings, the largest first.")
 @json_option
 def command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     model: str,
     style: str,
     everything: bool,
@@ -73,8 +72,7 @@ def command(
     # After the report, on stderr: a build's log ends with the reason why it failed.
     for message in exceeded:
         echo(f"error: {message}", err=True)
-    if exceeded:
-        sys.exit(EXIT_FAILED)
+    sys.exit(EXIT_FAILED if exceeded else 0)
 
 
 def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None) -> list[str]:
@@ -120,8 +118,8 @@ def _show_sums(report: TokenReport, console: Console) -> None:
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
         console.print(f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}")
     console.print(f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens")
-    sure = "exact" if report.exact else "an estimate"
-    console.print(f"All figures in tokens of {report.model}: {report.method} ({sure}).", style="dim", markup=False)
+    sure = f"{report.method} ({'exact' if report.exact else 'an estimate'})"
+    console.print(f"All figures in tokens of {report.model}: {sure}.", style="dim", markup=False)
     for name, reason in report.unreadable:
         console.print(f"not read: {name}: {reason}", style="yellow", markup=False)
 

@@ -54,11 +54,9 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, 
     if github + as_sarif + as_json > 1:
         raise click.UsageError("use only one of --json, --github and --sarif")
     validations = _validations(paths)
-    fixed: list[dict[str, Any]] = []
-    if fixing:
-        fixed = _fixed(validations, as_json=as_json)
-        # Read again: what is reported is the state after the fixes.
-        validations = _validations(paths) if fixed else validations
+    fixed = _fixed(validations, as_json=as_json) if fixing else []
+    if fixed:  # read again: what is reported is the state after the fixes
+        validations = _validations(paths)
     findings = [
         finding
         for validation in with_progress(validations, "checking contracts")
@@ -66,8 +64,9 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, 
     ]
     # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
     checked = {finding.path for finding in findings if finding.rule in _CHECKED and finding.severity is Severity.ERROR}
-    findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
-    findings = list(dict.fromkeys(findings))
+    findings = list(
+        dict.fromkeys(each for each in findings if each.rule != "contract-invalid" or each.path not in checked)
+    )
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
     number = len(validations) - sum(finding.rule == "skill-missing" for finding in findings)

@@ -72,6 +72,21 @@ def test_diff_reports_what_needs_a_higher_version(work: Path) -> None:
         assert {each["level"] for each in results(result)} == {level}
 
 
+def test_diff_of_directories_names_the_skill_and_its_file(work: Path) -> None:
+    """A host of code shows a finding beside a file, and one line of it must do without the rest."""
+    for side, required in (("old", []), ("new", ["a"])):
+        document = {"version": "1.0.0", "input": {"required": required, "properties": {"a": {"type": "string"}}}}
+        for skill, file in (("plain", "contract.json"), ("several", "contracts/tool.json")):
+            (work / side / skill / file).parent.mkdir(parents=True)
+            (work / side / skill / file).write_text(json.dumps(document), "utf-8")
+
+    found = results(run("diff", "old", "new", "--sarif"))
+
+    places = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in found]
+    assert places == ["new/plain/contract.json", "new/several/contracts/tool.json"]
+    assert [each["message"]["text"].partition(":")[0] for each in found] == ["plain", "several/tool"]
+
+
 def test_lock_and_list_take_a_directory(work: Path) -> None:
     """As validate does; a text without a slash is searched for."""
     assert run("lock", "own").exit_code == 0
@@ -95,7 +110,10 @@ def test_many_findings_of_one_rule_are_summed_up(work: Path) -> None:
 
     drawn = run("list", "./own").stderr
     document = json.loads(run("list", "./own", "--json").stdout)
+    annotations = run("validate", "own", "--github").stdout.splitlines()
 
     assert drawn.count("warning: ") == 20
     assert "and 11 more of [yaml-repaired]" in drawn
     assert len(document["diagnostics"]) == 31
+    assert len([line for line in annotations if "yaml-invalid" in line]) == 21
+    assert annotations[-1].startswith("::notice::and 11 more of [")

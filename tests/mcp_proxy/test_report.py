@@ -87,6 +87,18 @@ def test_the_command_draws_a_table_a_page_and_json(tmp_path: Path) -> None:
     assert json.loads(printed.output)["total"] == {"converted": 1, "repaired": 1, "refused": 1}
 
 
+def test_a_narrow_terminal_cuts_no_number(tmp_path: Path) -> None:
+    """Five digits, in forty columns."""
+    entry = '{"event":"call","tool":"all_flights","outcome":"%s","errors":[{"path":"/passengers","code":"MISSING"}]}'
+    log = tmp_path / "log"
+    log.write_text("\n".join([entry % "passed"] * 12_345 + [entry % "refused"] * 23_456), encoding="utf-8")
+
+    drawn = CliRunner().invoke(group, ["mcp-proxy", "report", str(log)], env={"COLUMNS": "40"}).output
+
+    assert all(number in drawn for number in ("12,345", "23,456", "35,801"))
+    assert max(map(len, drawn.splitlines())) <= 40
+
+
 def test_wrap_prints_and_does_not_write(tmp_path: Path) -> None:
     """The user decides where the new file goes."""
     file = tmp_path / "mcp.json"
