@@ -54,7 +54,7 @@ ENCODINGS = {
             "<|endofprompt|>": 100276,
         },
         sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-        packed_sha256="9e860670c9c96083719c1b4c36909a9165a7bdb423e12130d42d5c678ee9e305",
+        packed_sha256="e8aeb0f0b59df9dcabdbf0633ae638fc53747ea967a5b2e7ba31817cc7c8be5d",
     ),
     "o200k_base": Recipe(
         pattern="|".join(
@@ -70,7 +70,7 @@ ENCODINGS = {
         ),
         special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
         sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-        packed_sha256="2c48c82e0e44b8376b56a7c92c1269711ec8570501226c3560221a464fb8f127",
+        packed_sha256="e449ede7e0708018cf05ac2113aac89abe6f7c88a5e254fa5dcd99ab6b9c0aaf",
     ),
 }
 

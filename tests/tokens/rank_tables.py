@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from skillruntime.tokens import encodings
-from skillruntime.tokens.compact_ranks import LONGEST_TOKEN
+from skillruntime.tokens.compact_ranks import LONGEST_TOKEN, SHORT
 from skillruntime.tokens.encodings import ENCODINGS, read_rank_file
 
 
@@ -28,7 +28,9 @@ def pack_ranks(content: bytes) -> bytes:
     ranks.sort(key=lambda rank: (len(tokens[rank]), tokens[rank]))
     number_of = Counter(map(len, tokens))
     numbers = array("I", [number_of[length] for length in range(LONGEST_TOKEN + 1)])
-    return numbers.tobytes() + array("I", ranks).tobytes() + b"".join(tokens[rank] for rank in ranks)
+    short = array("Q", [int.from_bytes(tokens[rank], "big") for rank in ranks if len(tokens[rank]) <= SHORT])
+    long = b"".join(tokens[rank] for rank in ranks if len(tokens[rank]) > SHORT)
+    return numbers.tobytes() + array("I", ranks).tobytes() + short.tobytes() + long
 
 
 def packed_of(name: str) -> bytes:
