@@ -242,7 +242,7 @@ class Prepared(NamedTuple):
         )
 
     def explained(self, errors: list[SkillError]) -> list[SkillError]:
-        """Return *errors*: a missing file with where it was looked for, a failure with the argument that it names."""
+        """Return *errors*: a missing file with where it was looked for, a failure with the argument it names."""
         return [self._explained(error) for error in errors]
 
     def _explained(self, error: SkillError) -> SkillError:
@@ -254,7 +254,7 @@ class Prepared(NamedTuple):
                 return replace(error, suggested_action=action, recoverable=workspace.given is not None)
         if (error.suggested_action or "").startswith(TELL):
             words = set(re.findall(r"\w+", error.message))
-            if named := [name for name in self.arguments if name in words]:
+            if named := [each for each, value in self.arguments.items() if each in words or repr(value) in said]:
                 action = f"Change {' or '.join(map(repr, named[:3]))}, or t{str(error.suggested_action)[1:]}"
                 return replace(error, suggested_action=action)
         return error

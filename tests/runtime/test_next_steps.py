@@ -13,6 +13,7 @@ from skillruntime import SkillRuntime, ToolExecutionError
     ("message", "step"),
     [
         ("no sheet 'May' in path", "Change 'path', or tell the user what the message says"),
+        ("Is a directory: 'a.xlsx'", "Change 'path', or tell the user what the message says"),
         ("the printer is out of paper", "Tell the user what the message says"),
     ],
 )
