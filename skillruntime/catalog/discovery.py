@@ -240,8 +240,7 @@ class _Reading:
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
         root = self.root.path
-        found = self.take(root, os.path.basename(root), "SKILL.md")  # noqa: PTH119
-        if found == _VALID:
+        if self.take(root, os.path.basename(root), "SKILL.md") == _VALID:  # noqa: PTH119
             self.skipped = SKIPPED | PARTS_OF_A_SKILL
         level = [root]
         for depth in range(MAX_DEPTH + 1):

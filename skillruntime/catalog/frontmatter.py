@@ -63,6 +63,10 @@ class Frontmatter:
     body_line: int = 1
 
 
+# A field that is surely plain text, as most beside a broken one are.
+_PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A file split at its two lines of dashes; ``block`` is ``None`` if they are missing.
@@ -159,6 +163,9 @@ def repair_block(block: str) -> Repaired:
     as_texts: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
+        if len(lines) == 1 and (plain := _PLAIN_FIELD.fullmatch(lines[0])):
+            fields[key] = plain[1].strip()
+            continue
         try:
             value = None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
         except YamlFault:

@@ -176,13 +176,9 @@ class _Composer:
             parent.key = None
 
     def _note_oddities(self, event: Any) -> None:
-        if event.anchor:
-            self.document.oddities.append(("anchor", *_mark(event)))
-        if event.tag:
-            self.document.oddities.append(("tag", *_mark(event)))
-        if getattr(event, "flow_style", False):
-            # strictyaml, which the reference validator uses, rejects flow style, anchors and tags.
-            self.document.oddities.append(("flow", *_mark(event)))
+        # strictyaml, which the reference validator uses, rejects all three.
+        found = {"anchor": event.anchor, "tag": event.tag, "flow": getattr(event, "flow_style", False)}
+        self.document.oddities.extend((kind, *_mark(event)) for kind, is_there in found.items() if is_there)
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, read_frontmatter
+from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, read_frontmatter, repair_block
 from skillruntime.catalog.yaml_reader import MAX_DEPTH, MAX_NODES, YamlFault, read_yaml
 
 HEAD = b"---\nname: pdf\n"
@@ -176,3 +176,14 @@ def test_dashes_with_text_end_the_frontmatter_and_not_the_instructions() -> None
     assert read.fields == {"name": "pdf", "description": "Reads"}
     assert read.body == "# Steps\n\nRead.\n\n---\nWrite."
     assert [(each.rule, each.line) for each in read.diagnostics] == [("closing-with-text", 4)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["word", "two words  ", "null", "true", "a, b (c)", "a - b", "A/B.c", "word\t", "e.g. x", "yes #no", "a/ b:c"],
+)
+def test_a_plain_field_beside_a_broken_one_is_what_yaml_reads(value: str) -> None:
+    """It is read without YAML, because four of five such fields are plain text."""
+    block = f"name: {value}"
+
+    assert repair_block(f"{block}\ndescription: Use when: asked").fields["name"] == read_yaml(block).value["name"]
