@@ -1,4 +1,4 @@
-"""The recipes of docs/engines.md as they are written: a step that fails after its call is retried; the skill runs once.
+"""The recipes of docs/server.md as they are written: a step that fails after its call is retried; the skill runs once.
 
 An engine that is not installed is skipped: each was tried in an environment of its own, as their dependencies conflict.
 """
@@ -27,8 +27,9 @@ from skillruntime.server.open_executions import durable_executions
 from skillruntime.server.published_skill import SkillWork
 from tests.server.serving import Served, Skills, serve_over_socket_from_memory
 
-PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
-SHARED, *RECIPES = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+PAGE = Path(__file__).parents[2] / "docs" / "server.md"
+SECTION = PAGE.read_text("utf-8").partition("## Inside your own workflow engine\n")[2].partition("\n## ")[0]
+SHARED, *RECIPES = re.split(r"^### ", SECTION, flags=re.MULTILINE)
 
 
 @contextmanager
@@ -119,7 +120,7 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
     """The host has the instance of the process, and the server a file; a step that is retried runs the skill once."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")
-    [section] = [each for each in RECIPES if each.startswith("DBOS")]
+    [section] = [each for each in RECIPES if each.startswith("Server and workflows")]
     names: dict[str, Any] = {"__name__": "recipe"}
     lost: list[str] = []
     skills = Skills()
@@ -139,7 +140,7 @@ def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
 
     database = f"sqlite:///{tmp_path / 'dbos.sqlite'}"
     dbos.DBOS(config={"name": "host", "system_database_url": database, "run_admin_server": False})
-    exec(compile(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[1], str(PAGE), "exec"), names)  # noqa: S102
+    exec(compile(_code(section), str(PAGE), "exec"), names)  # noqa: S102
     names["BlockingPortal"] = Portal
     try:
         anyio.run(names["serve_beside_dbos"], runtime, published, tmp_path / "executions.db", done)

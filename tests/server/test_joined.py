@@ -623,6 +623,7 @@ async def test_health_readiness_and_metrics(one_server: Serving) -> None:
         refused = await served.ask("GET", "/metrics")
         metrics = await served.ask("GET", "/metrics", key=KEY)
         served.service.is_ready = False
+        served.transport = served.service.handle  # a server on a socket ends soon
         ready = await served.ask("GET", "/ready")
         late = await served.invoke("echo")
 
