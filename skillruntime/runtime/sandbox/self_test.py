@@ -1,7 +1,6 @@
 """Prove on this machine that a level holds: a probe runs in it, tries what it must not be able to do, and reports.
 
-Once per boot: a level that passed is remembered in the user's cache directory, until the machine, the interpreter,
-bubblewrap or this library changes.
+Once in each process, which remembers what it has found out.
 """
 
 from __future__ import annotations
