@@ -159,8 +159,7 @@ _VALUES = ("default", "const", "enum", "examples", "required")
 
 def _count(reference: str, part: Any) -> int:
     if isinstance(part, dict):
-        own = part.get("$ref") == reference
-        return own + sum(_count(reference, each) for each in part.values())
+        return (part.get("$ref") == reference) + sum(_count(reference, each) for each in part.values())
     return sum(_count(reference, each) for each in part) if isinstance(part, list) else 0
 
 

@@ -100,8 +100,7 @@ class Contract:
         self._deprecated = frozenset(
             name for name, each in properties.items() if isinstance(each, dict) and each.get("deprecated") is True
         )
-        declared = document.get("migrations")
-        self.migrations = _linked(_read_migrations(document), self.version) if declared else ()
+        self.migrations = _linked(_read_migrations(document), self.version) if document.get("migrations") else ()
 
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""

@@ -101,8 +101,7 @@ class Engine:
     def alone(self, schema: Mapping[str, Any]) -> Engine:
         """Return the engine of *schema*, which refers to nothing, in the same dialect."""
         formats = bool(self._options["validate_formats"])
-        document = {"$schema": self._dialect, **schema}
-        return Engine(document, dialect=self._dialect, assert_formats=formats)
+        return Engine({"$schema": self._dialect, **schema}, dialect=self._dialect, assert_formats=formats)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         """Return the function that says whether a value fits the subschema."""

@@ -182,8 +182,7 @@ class _Explainer:
             action = "Leave it out; this takes no parameters"
         where = (*violation.path, name)
         message = f"{_name(violation.path)}{shortened(name)!r} is not a known property"
-        received = self.quoted(where, present.get(name))
-        return _error(ErrorCode.INVALID_INPUT, message, where, None, received, action)
+        return _error(ErrorCode.INVALID_INPUT, message, where, None, self.quoted(where, present.get(name)), action)
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""

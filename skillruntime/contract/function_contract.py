@@ -337,8 +337,7 @@ def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) 
 
 def _annotated_text(annotation: Any) -> str | None:
     """Return the text of ``Annotated[int, "In pixels"]``, which pydantic ignores."""
-    metadata = getattr(annotation, "__metadata__", ())
-    return next((part for part in metadata if isinstance(part, str)), None)
+    return next((part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, str)), None)
 
 
 def _written(function: Any) -> Any:

@@ -81,6 +81,5 @@ def _format_checker() -> Any:
 
     checker = jsonschema.FormatChecker(formats=())
     for name in _FORMATS:
-        judge = jsonschema_rs.Draft202012Validator({"format": name}, validate_formats=True)
-        checker.checks(name)(judge.is_valid)
+        checker.checks(name)(jsonschema_rs.Draft202012Validator({"format": name}, validate_formats=True).is_valid)
     return checker

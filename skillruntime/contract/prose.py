@@ -90,8 +90,7 @@ def _label(
 def _fault_of_sentence(prose: str) -> UnreadableError | None:
     """Return what the first words of the last sentence of *prose* say against the object behind it."""
     last = prose.rstrip(" \t\r\n:.!?*_`\"'\uff1a\u3002\uff01\uff1f")[-MAX_LINE:]
-    sentence = _SENTENCE_END.split(last)[-1]
-    if _REFUSING.match(sentence):
+    if _REFUSING.match(_SENTENCE_END.split(last)[-1]):
         return UnreadableError("the text before the object says not to use it", action=ALONE)
     return None
 

@@ -148,5 +148,4 @@ def _dialect_of(document: Any) -> str:
     declared = str(document["$schema"]).rstrip("#")
     if declared in DIALECTS:
         return DIALECTS[declared]
-    known = ", ".join(sorted(set(DIALECTS.values())))
-    raise UnusableSchemaError(f"$schema is {declared!r}; known are {known}")
+    raise UnusableSchemaError(f"$schema is {declared!r}; known are {', '.join(sorted(set(DIALECTS.values())))}")

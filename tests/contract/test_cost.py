@@ -34,6 +34,8 @@ UNTAGGED = {
     ]
 }
 LONG_ENUM = {"enum": [f"member_{number}_x" for number in range(300)]}
+ROW = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+OTHER_ROW = {"type": "object", "required": ["key"], "properties": {"key": {"type": "string"}}}
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -66,6 +68,16 @@ CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
         True,
     ),
     "30 x 30 numbers for four levels": (nested(4), [[1] * 30] * 30, False),
+    "5,000 good rows and a slip, for two kinds of rows": (
+        {"anyOf": [{"type": "array", "items": ROW}, {"type": "array", "items": OTHER_ROW}]},
+        [*({"id": 1, "name": "a"} for _ in range(5_000)), {"id": "5", "name": "a"}],
+        True,
+    ),
+    "100 rows and a slip, for 50 kinds of rows": (
+        {"anyOf": [{"type": "array", "items": each} for each in (*UNTAGGED["anyOf"], ROW)]},
+        [*({"id": 1, "name": "a"} for _ in range(100)), {"id": "5", "name": "a"}],
+        True,
+    ),
     "1,500 numbers in strings": ({"type": "array", "items": {"type": "integer"}}, ["5"] * 1500, True),
 }
 

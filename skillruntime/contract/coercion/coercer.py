@@ -71,8 +71,7 @@ def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, dept
         for option in _members(state, value, violations, location, path, depth):
             if not path:
                 state.best = option
-            found = state.coerce(option.value, location, path, depth + 1)
-            results += [option.then(each) for each in found]
+            results += [option.then(each) for each in state.coerce(option.value, location, path, depth + 1)]
     if results and isinstance(value, dict) and len(value) == 1:
         results += _inside(state, value, location, path, depth)
     return state.decided(results)

@@ -133,8 +133,7 @@ def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     reported = original = listed[:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
     if best is not None:
         sent = {violation.path: violation for violation in original}
-        rest = schema.violations(best.value, most=MAX_REPORTED)
-        reported = [_as_sent(each, sent) for each in rest]
+        reported = [_as_sent(each, sent) for each in schema.violations(best.value, most=MAX_REPORTED)]
     return tuple(each for violation in reported or original for each in _nearly(violation, state))
 
 

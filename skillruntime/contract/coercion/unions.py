@@ -32,7 +32,10 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
     takers: list[Path] = []
     pointer = format_pointer(path)
     doubts = state.doubts
+    takes_arrays = ["array" in kinds_taken_by(state.references, [branch]) for branch in possible]
     for branch in possible:
+        if isinstance(value, list) and sum(takes_arrays) > 1 and _is_ruled_out(state, value, branch, path, depth):
+            continue
         before = state.doubts
         found = [each for each in state.coerce(value, branch, path, depth + 1) if each.repairs]
         if not found and state.doubts > before:
@@ -52,6 +55,22 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
         state.doubts += 1
         return []
     return kept
+
+
+def _is_ruled_out(state: Coercion, items: list[Any], branch: Path, path: Path, depth: int) -> bool:
+    """Whether one of several *items* can be none of *branch*: then what that says of the others need not be listed.
+
+    One item alone may be taken out of its array.
+    """
+    places = item_locations(state.references, [branch])
+    if len(items) < 2 or len(places) != 1 or places[0][-1] != "items":
+        return False
+    misfits = (index for index, item in enumerate(items) if not state.fits(item, places[0]))
+    first = next(misfits, None)
+    if first is None:
+        return False
+    doubts = state.doubts
+    return not state.coerce(items[first], places[0], (*path, first), depth + 1) and state.doubts == doubts
 
 
 def _may_be_of_another(state: Coercion, value: Any, result: Repaired, others: list[Path], path: Path) -> bool:

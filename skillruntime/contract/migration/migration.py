@@ -92,8 +92,7 @@ class Migration:
 
     def covers(self, version: Version | str) -> bool:
         """Return whether arguments written for *version* start here; without a range, any release below ``to``."""
-        versions = self.source or VersionRange.between(None, self.to)
-        return version in versions
+        return version in (self.source or VersionRange.between(None, self.to))
 
     def apply(self, arguments: Mapping[str, Any], *, meant: Container[str] | None = None) -> dict[str, Any]:
         """Return *arguments* in the shape of version ``to``: a new dictionary that shares nothing with the old.

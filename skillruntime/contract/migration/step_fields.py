@@ -101,7 +101,6 @@ class StepFields:
     def finish(self) -> None:
         for name in self._document:
             if name not in self._read:
-                known = ", ".join(sorted(self._read))
-                self.refuse(str(name), f"is unknown here; known are {known}")
+                self.refuse(str(name), f"is unknown here; known are {', '.join(sorted(self._read))}")
         if self._faults:
             raise MalformedStepError(self._faults)
