@@ -189,12 +189,13 @@ class _Layout:
 
     def entry(self, position: int, level: int) -> str:
         """Return one skill as it is written at *level*."""
-        skill = self.skills[position]
-        form = self.form
+        skill, form = self.skills[position], self.form
+        if level == _NAME:
+            return form.write(skill.name, "", skill.path)
         text = skill.description if form.verbatim else visible_line(skill.description)
         if level == _SHORT:
             text = first_sentence(text)
-        return form.write(skill.name, text if level > _NAME else "", skill.path)
+        return form.write(skill.name, text, skill.path)
 
     def text(self) -> str:
         """Return the whole text."""
