@@ -68,12 +68,12 @@ CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
         True,
     ),
     "30 x 30 numbers for four levels": (nested(4), [[1] * 30] * 30, False),
-    "5,000 good rows and a slip, for two kinds of rows": (
+    "5,000 good rows and a wrong one, for two kinds of rows": (
         {"anyOf": [{"type": "array", "items": ROW}, {"type": "array", "items": OTHER_ROW}]},
         [*({"id": 1, "name": "a"} for _ in range(5_000)), {"id": "5", "name": "a"}],
         True,
     ),
-    "100 rows and a slip, for 50 kinds of rows": (
+    "100 good rows and a wrong one, for 50 kinds of rows": (
         {"anyOf": [{"type": "array", "items": each} for each in (*UNTAGGED["anyOf"], ROW)]},
         [*({"id": 1, "name": "a"} for _ in range(100)), {"id": "5", "name": "a"}],
         True,
