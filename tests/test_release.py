@@ -91,6 +91,7 @@ def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
 
     assert (passed.returncode, shallow.returncode, failed.returncode) == (0, 1, 1), passed.stderr
     assert "fetch-depth: 0" in shallow.stdout
+    assert "version too low" in failed.stdout and "lock-changed" in failed.stdout
     sarif = Path((tmp_path / "output").read_text("utf-8").splitlines()[0].removeprefix("sarif="))
     found = {each.stem: json.loads(each.read_text("utf-8"))["runs"][0]["results"] for each in sarif.iterdir()}
     assert [name for name, results in sorted(found.items()) if results] == ["diff", "lock"]

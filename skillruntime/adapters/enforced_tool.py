@@ -106,7 +106,8 @@ def _enforced_function(
 
 
 def _with_aliases(document: dict[str, Any], aliases: Aliases | None) -> dict[str, Any]:
-    return {**document, "aliases": {name: list(listed) for name, listed in (aliases or {}).items()}}
+    listed = {name: [own] if isinstance(own, str) else list(own) for name, own in (aliases or {}).items()}
+    return {**document, "aliases": listed}
 
 
 _COPIED = (

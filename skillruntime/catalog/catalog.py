@@ -350,7 +350,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             if each.rule == "frozen-drift" and each.message.startswith(f"{shown}: "):
                 raise InvalidSkillError(each.message, suggested_action="Continue without this skill")
         close = self.suggest(str(name))
-        action = f"Use one of: {', '.join(close)}" if close else "Use a name of the list of skills"
+        action = f"Use one of: {', '.join(close)}" if close else "Use a name from the list of skills"
         raise SkillNotFoundError(f"There is no skill named {shown!r}", suggested_action=action)
 
     def _chosen(self, name: str) -> Entry | None:

@@ -43,8 +43,8 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
     # "diff v1.0 skills/digest": the revision alone means the same path in it.
     here = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
     with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
-        sides = [_located(spec, here, Path(scratch) / side) for spec, side in ((old, "old"), (new, "new"))]
-        before, after = (_read(path) for path in sides)
+        # The new side first: "diff HEAD nope.json" is not about HEAD.
+        after, before = (_read(_located(spec, here, Path(scratch, str(n)))) for n, spec in enumerate((new, old)))
     return before, after
 
 

@@ -110,11 +110,12 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 
 
 def _findings(each: _Compared, new: str) -> list[Diagnostic]:
-    """Return the changes as findings about the new side: errors where its version is too low for them."""
+    """Return the changes as findings beside the file of the contract: errors where its version is too low for them."""
     severity = Severity.ADVICE if each.ok else Severity.ERROR
     skill, _, tool = each.name.partition("/")
-    files = [f"contracts/{tool}.json"] if tool else ["contract.json", "SKILL.md"]
-    places = (place for file in files for place in (Path(new, file), Path(new, skill, file)) if place.is_file())
+    stem = f"contracts/{tool}" if tool else "contract"
+    names = (f"{stem}.json", f"{stem}.yaml", f"{stem}.yml", "SKILL.md")
+    places = (place for name in names for place in (Path(new, name), Path(new, skill, name)) if place.is_file())
     path = str(next(places, new))
     return [
         Diagnostic(one.rule, severity, path, f"{each.name}: {one.side} {one.path}: {one.why}", hint=str(one.bump))

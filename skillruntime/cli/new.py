@@ -80,14 +80,19 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
 
 
 def _files_of(kind: str, name: str) -> dict[str, str]:
-    """Return the files of a new skill of *kind*, by their paths in its directory."""
-    title = name.replace("-", " ").capitalize()
-    found = {}
-    for file in sorted((_TEMPLATES / kind).rglob("*.template")):
+    """Return the files of a new skill of *kind*, by their paths in its directory.
+
+    Those of two skills have different names: pytest and Python know a module by its name alone.
+    """
+    title, module = name.replace("-", " ").capitalize(), name.replace("-", "_")
+
+    def filled(text: str) -> str:
         # Not str.format: the templates are full of braces.
-        text = file.read_text(encoding="utf-8").replace("{name}", name).replace("{title}", title)
-        found[file.relative_to(_TEMPLATES / kind).as_posix().removesuffix(".template")] = text
-    return found
+        return text.replace("{name}", name).replace("{title}", title).replace("{module}", module)
+
+    root = _TEMPLATES / kind
+    texts = {file.relative_to(root): file.read_text("utf-8") for file in root.rglob("*.template")}
+    return {filled(path.as_posix().removesuffix(".template")): filled(texts[path]) for path in sorted(texts)}
 
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:

@@ -216,20 +216,20 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         line = escape(visible_line(str(diagnostic).removeprefix(here)))  # it quotes what a contract says
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
-    for line in left:
+    for line, _ in left:
         console.print(line, style="dim", markup=False)
 
 
-def _some_of_each_rule(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], list[str]]:
-    """Return the first findings of each rule, and a line for each rule that has more."""
-    counted: Counter[str] = Counter()
+def _some_of_each_rule(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], list[tuple[str, Severity]]]:
+    """Return the first findings of each rule and severity, and a line for each of which there are more."""
+    counted: Counter[tuple[str, Severity]] = Counter()
     some = []
     for each in diagnostics:
-        counted[each.rule] += 1
-        if counted[each.rule] <= _MOST_OF_A_RULE:
+        counted[each.rule, each.severity] += 1
+        if counted[each.rule, each.severity] <= _MOST_OF_A_RULE:
             some.append(each)
-    more = {rule: number - _MOST_OF_A_RULE for rule, number in counted.items() if number > _MOST_OF_A_RULE}
-    return some, [f"and {number:,} more of [{rule}] (--json shows all)" for rule, number in more.items()]
+    more = {kind: number - _MOST_OF_A_RULE for kind, number in counted.items() if number > _MOST_OF_A_RULE}
+    return some, [(f"and {left:,} more of [{rule}] (--json shows all)", level) for (rule, level), left in more.items()]
 
 
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
@@ -249,7 +249,7 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
         fields = [f"{key}={_escaped(value, _IN_FIELDS)}" for key, value in places.items() if value is not None]
         message = f"{each.message}; {each.hint}" if each.hint else each.message
         lines.append(f"::{_GITHUB[each.severity]} {','.join(fields)}::{_escaped(message, _IN_MESSAGES)}")
-    return writable("\n".join([*lines, *(f"::notice::{line}" for line in left)]))
+    return writable("\n".join([*lines, *(f"::{_GITHUB[severity]}::{line}" for line, severity in left)]))
 
 
 # actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes contain it.

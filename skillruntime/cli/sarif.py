@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -32,7 +33,7 @@ def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
 
 
 def _result(finding: Diagnostic) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": os.path.relpath(finding.path).replace(os.sep, "/")}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.path.relpath(finding.path).replace(os.sep, "/"))}}
     if finding.line is not None:
         place["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
     message = f"{finding.message}; {finding.hint}" if finding.hint else finding.message

@@ -61,5 +61,5 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
             console.print(table)
 
     listed = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
-    nearest = {"nearest_names": guesses} if guesses else {}
-    print_result({"query": words, "skills": listed, **nearest}, draw, as_json=as_json)
+    document = {"query": words, "skills": listed, **({"nearest_names": guesses} if guesses else {})}
+    print_result(document, draw, as_json=as_json)

@@ -152,8 +152,7 @@ def _described(
 
 def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None:
     trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only with approval[/]"
-    version = f" {shown(skill.version)}" if skill.version else ""
-    out.print(f"[bold]{shown(skill.name)}[/]{version}  {trust}")
+    out.print(f"[bold]{shown(skill.name)}[/]{f' {shown(skill.version)}' if skill.version else ''}  {trust}")
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
     out.print(shown(skill.description))

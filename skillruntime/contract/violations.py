@@ -220,8 +220,7 @@ class Lister:
         # 2020-12, core, 11.3. What a schema asks of the others is not traced, nor what beside patterns.
         declared = property_locations(self._references, [location])
         unknown = [name for name in value if name not in declared]
-        patterns = ["patternProperties" in each for _, each in in_place(self._references, [location])]
-        if unknown and not any(patterns):
+        if unknown and not any("patternProperties" in each for _, each in in_place(self._references, [location])):
             yield Violation("unevaluatedProperties", path, location, schema, value, tuple(unknown))
 
     def _items(

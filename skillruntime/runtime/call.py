@@ -253,8 +253,8 @@ class Prepared(NamedTuple):
                 action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
                 return replace(error, suggested_action=action, recoverable=workspace.given is not None)
         if (error.suggested_action or "").startswith(TELL):
-            words = set(re.findall(r"\w+", error.message))
-            if named := [each for each, value in self.arguments.items() if each in words or repr(value) in said]:
+            words, quoted = (re.findall(pattern, error.message) for pattern in (r"\w+", r"'([^']*)'"))
+            if named := [each for each, value in self.arguments.items() if each in words or value in quoted]:
                 action = f"Change {' or '.join(map(repr, named[:3]))}, or t{str(error.suggested_action)[1:]}"
                 return replace(error, suggested_action=action)
         return error

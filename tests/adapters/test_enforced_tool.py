@@ -305,6 +305,18 @@ class Reader:
         return self, path, limit
 
 
+def test_one_alias_may_be_a_text() -> None:
+    """Not one for each of its letters."""
+
+    @enforce(aliases={"path": "file_path"})
+    def read(path: str) -> str:
+        return path
+
+    assert read(file_path="a") == "a"  # type: ignore[call-arg]
+    with pytest.raises(SkillInputError):
+        read(f="a")  # type: ignore[call-arg]
+
+
 def test_a_plain_function_is_the_same_function_with_its_arguments_repaired() -> None:
     """Keyword and positional; they arrive as the annotations have them, and the result is its own."""
     assert lines(path="a", limit="7") == lines("a", "7") == ("a", 7, None)  # type: ignore[arg-type]

@@ -183,7 +183,16 @@ def test_dashes_with_text_end_the_frontmatter_and_not_the_instructions() -> None
     ["word", "two words  ", "null", "true", "a, b (c)", "a - b", "A/B.c", "word\t", "e.g. x", "yes #no", "a/ b:c"],
 )
 def test_a_plain_field_beside_a_broken_one_is_what_yaml_reads(value: str) -> None:
-    """It is read without YAML, because four of five such fields are plain text."""
+    """Whether YAML is asked or not."""
     block = f"name: {value}"
 
     assert repair_block(f"{block}\ndescription: Use when: asked").fields["name"] == read_yaml(block).value["name"]
+
+
+def test_plain_fields_beside_a_broken_one_need_no_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four of five fields of a broken frontmatter are plain text."""
+    monkeypatch.setattr("skillruntime.catalog.frontmatter.read_yaml", None)
+
+    fields = repair_block("name: pdf\nlicense: MIT (see LICENSE)\ndescription: Use when: asked").fields
+
+    assert fields == {"name": "pdf", "license": "MIT (see LICENSE)", "description": "Use when: asked"}

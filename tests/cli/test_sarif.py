@@ -76,15 +76,15 @@ def test_diff_of_directories_names_the_skill_and_its_file(work: Path) -> None:
     """A host of code shows a finding beside a file, and one line of it must do without the rest."""
     for side, required in (("old", []), ("new", ["a"])):
         document = {"version": "1.0.0", "input": {"required": required, "properties": {"a": {"type": "string"}}}}
-        for skill, file in (("plain", "contract.json"), ("several", "contracts/tool.json")):
+        for skill, file in (("plain", "contract.json"), ("several", "contracts/tool.json"), ("y z", "contract.yaml")):
             (work / side / skill / file).parent.mkdir(parents=True)
             (work / side / skill / file).write_text(json.dumps(document), "utf-8")
 
     found = results(run("diff", "old", "new", "--sarif"))
 
     places = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in found]
-    assert places == ["new/plain/contract.json", "new/several/contracts/tool.json"]
-    assert [each["message"]["text"].partition(":")[0] for each in found] == ["plain", "several/tool"]
+    assert places == ["new/plain/contract.json", "new/several/contracts/tool.json", "new/y%20z/contract.yaml"]
+    assert [each["message"]["text"].partition(":")[0] for each in found] == ["plain", "several/tool", "y z"]
 
 
 def test_lock_and_list_take_a_directory(work: Path) -> None:
@@ -116,4 +116,17 @@ def test_many_findings_of_one_rule_are_summed_up(work: Path) -> None:
     assert "and 11 more of [yaml-repaired]" in drawn
     assert len(document["diagnostics"]) == 31
     assert len([line for line in annotations if "yaml-invalid" in line]) == 21
-    assert annotations[-1].startswith("::notice::and 11 more of [")
+    assert annotations[-1].startswith("::error::and 11 more of [")
+
+
+def test_an_error_is_shown_however_many_warnings_its_rule_has(work: Path) -> None:
+    """A field that is not known is a warning, one that is known by another name an error."""
+    for number, field in enumerate([*["colour"] * 25, "migration"]):
+        (work / "own" / f"s{number:02}").mkdir()
+        (work / "own" / f"s{number:02}" / "contract.json").write_text(json.dumps({field: [], "input": {}}), "utf-8")
+        text = f"---\nname: s{number:02}\ndescription: Draws lines. Use when asked.\n---\nBody.\n"
+        (work / "own" / f"s{number:02}" / "SKILL.md").write_text(text, encoding="utf-8")
+
+    annotations = run("validate", "own", "--github").stdout.splitlines()
+
+    assert [line for line in annotations if line.startswith("::error file=own/s25/contract.json")]

@@ -26,7 +26,7 @@ def wait_until_gone(pid: int) -> None:
 
 def _runs(pid: int) -> bool:
     try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
     except (FileNotFoundError, ProcessLookupError):
         return False
 

@@ -15,6 +15,7 @@ from skillruntime.contract.schema import Violation
 
 QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
+_MANY = 100  # items: that each of fewer is listed for each branch costs little
 _ANY = SCALARS | {"array", "object", "null"}
 UNIONS = ("anyOf", "oneOf")
 # The rules that move a value into a container, or out of one.
@@ -32,9 +33,10 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
     takers: list[Path] = []
     pointer = format_pointer(path)
     doubts = state.doubts
-    takes_arrays = ["array" in kinds_taken_by(state.references, [branch]) for branch in possible]
+    is_long = isinstance(value, list) and len(value) >= _MANY
+    may_be_listed = is_long and sum("array" in kinds_taken_by(state.references, [each]) for each in possible) > 1
     for branch in possible:
-        if isinstance(value, list) and sum(takes_arrays) > 1 and _is_ruled_out(state, value, branch, path, depth):
+        if may_be_listed and _is_ruled_out(state, value, branch, path, depth):
             continue
         before = state.doubts
         found = [each for each in state.coerce(value, branch, path, depth + 1) if each.repairs]
@@ -58,15 +60,11 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
 
 
 def _is_ruled_out(state: Coercion, items: list[Any], branch: Path, path: Path, depth: int) -> bool:
-    """Whether one of several *items* can be none of *branch*: then what that says of the others need not be listed.
-
-    One item alone may be taken out of its array.
-    """
+    """Whether the first of *items* that does not fit *branch* cannot be repaired for it: the others are not listed."""
     places = item_locations(state.references, [branch])
-    if len(items) < 2 or len(places) != 1 or places[0][-1] != "items":
+    if len(places) != 1 or places[0][-1] != "items":
         return False
-    misfits = (index for index, item in enumerate(items) if not state.fits(item, places[0]))
-    first = next(misfits, None)
+    first = next((index for index, item in enumerate(items) if not state.fits(item, places[0])), None)
     if first is None:
         return False
     doubts = state.doubts

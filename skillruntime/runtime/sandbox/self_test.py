@@ -1,6 +1,6 @@
 """Prove on this machine that a level holds: a probe runs in it, tries what it must not be able to do, and reports.
 
-Once in each process, which remembers what it has found out.
+`levels` asks once in each process.
 """
 
 from __future__ import annotations
