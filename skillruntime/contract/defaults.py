@@ -95,8 +95,7 @@ def _leave_out_misspelt(
     value: dict[str, Any], names: frozenset[str], added: dict[str, Any], misspelt: list[tuple[str, str]]
 ) -> None:
     """Remove from *added* what an undeclared key of *value* may mean, and note both in *misspelt*."""
-    undeclared = [key for key in value if key not in names][:MAX_COMPARED]
-    for key, name in close_names(undeclared, list(added)):
+    for key, name in close_names([key for key in value if key not in names][:MAX_COMPARED], list(added)):
         if name in added:
             misspelt.append((key, name))
             del added[name]

@@ -28,16 +28,12 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
     A value is moved into a container, or out of one, only where no other branch takes values of its type.
     """
     every = branches_of(union)
-    possible = _possible(state.references, every, value)
+    possible = _not_ruled_out(state, value, _possible(state.references, every, value), path, depth)
     results: list[Repaired] = []
     takers: list[Path] = []
     pointer = format_pointer(path)
     doubts = state.doubts
-    is_long = isinstance(value, list) and len(value) >= _MANY
-    may_be_listed = is_long and sum("array" in kinds_taken_by(state.references, [each]) for each in possible) > 1
     for branch in possible:
-        if may_be_listed and _is_ruled_out(state, value, branch, path, depth):
-            continue
         before = state.doubts
         found = [each for each in state.coerce(value, branch, path, depth + 1) if each.repairs]
         if not found and state.doubts > before:
@@ -59,8 +55,16 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
     return kept
 
 
+def _not_ruled_out(state: Coercion, value: Any, branches: list[Path], path: Path, depth: int) -> list[Path]:
+    """Return *branches* without those of which one item of a long array cannot be: what they refuse is not listed."""
+    takers = [each for each in branches if "array" in kinds_taken_by(state.references, [each])]
+    if not isinstance(value, list) or len(value) < _MANY or len(takers) < 2:
+        return branches
+    return [each for each in branches if not _is_ruled_out(state, value, each, path, depth)]
+
+
 def _is_ruled_out(state: Coercion, items: list[Any], branch: Path, path: Path, depth: int) -> bool:
-    """Whether the first of *items* that does not fit *branch* cannot be repaired for it: the others are not listed."""
+    """Whether the first of *items* that does not fit *branch* cannot be repaired for it."""
     places = item_locations(state.references, [branch])
     if len(places) != 1 or places[0][-1] != "items":
         return False
