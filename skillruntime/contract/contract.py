@@ -76,7 +76,8 @@ class Contract:
             label = f"contract {name or document.get('name') or ''}".rstrip()
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
         self._read(document, name, partial(Schema, assert_formats=formats == "assert"), formats)
-        self._prepare()
+        if self.migrations or self._aliases:  # which may not fit the schema; else the first call is soon enough
+            self._prepare()
 
     def _read(
         self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema], formats: Formats = "assert"
@@ -395,8 +396,7 @@ class Contract:
         attempt = self._as_version(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
         has_secret = self.input.may_hold_secrets and bool(secret_texts(self.input.references, parsed.value))
-        syntax = _syntax_repairs(raw, parsed, has_secret)
-        repairs = syntax + unwrapped + attempt.coerced.repairs
+        repairs = _syntax_repairs(raw, parsed, has_secret) + unwrapped + attempt.coerced.repairs
         accepted = self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
         lost = tuple(
             f"{place[1:]!r} of version {attempt.migrated_from} has no effect in version {self.version}"

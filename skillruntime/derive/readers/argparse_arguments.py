@@ -97,8 +97,7 @@ def _default(parser: Parser, dest: str, named: dict[str, Any], otherwise: Any) -
 
 
 def _read_switch(parser: Parser, argument: Argument, action: str, named: dict[str, Any]) -> Read:
-    unset = {"store_true": False, "store_false": True}.get(action)
-    default = _default(parser, argument.name, named, unset)
+    default = _default(parser, argument.name, named, {"store_true": False, "store_false": True}.get(action))
     description = expanded(named.get("help"), default, argument.name)
     # The value that the flag stores; `_StoreTrueAction` (line 982) and its opposite fix it.
     const = {"store_true": True, "store_false": False}.get(action, to_json(named.get("const")))

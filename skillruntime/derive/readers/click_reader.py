@@ -222,8 +222,7 @@ def _to_command(made: _Made, description: str, *, is_top: bool) -> Command:
     command.unread += made.unread
     filled = _read_parameters(made, command)
     if made.function is not None and not made.is_group:
-        names = {each.name for each in command.arguments}
-        apply_checks(command, checks_of_function(made.function, names), filled)
+        apply_checks(command, checks_of_function(made.function, {each.name for each in command.arguments}), filled)
     if made.is_group:
         command.chooser = "command"
         for word, below in made.below.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -134,7 +134,7 @@ class Scope:
     @classmethod
     def of_module(cls, tree: ast.Module, nodes: list[ast.AST]) -> Scope:
         """Return the scope of *tree*, which has these *nodes*."""
-        changed = {name for each in nodes for name in _changed(each)}
+        changed = {name for each in nodes if isinstance(each, _CHANGING) for name in _changed(each)}
         return cls(None, {"__doc__": ast.get_docstring(tree, clean=False)}, tree, changed=changed)
 
     @classmethod
@@ -145,7 +145,7 @@ class Scope:
     def again(self, known: dict[str, Any]) -> Scope:
         """Return the same scope with other values: what was found out for one call may not hold for another."""
         self._look()
-        return replace(self, known=known)
+        return Scope(self.parent, known, None, self.written, self.stored, self.imported, self.changed)
 
     def _look(self) -> None:
         if self.node is not None:
@@ -192,6 +192,9 @@ class Scope:
         if len(values) == 1 and self.stored.get(name, 0) <= 1 and name not in self.changed:
             self.known[name] = evaluate(values[0], self, depth)
         return self.known[name]
+
+
+_CHANGING = (ast.Call, ast.Subscript, ast.Attribute, ast.Global, ast.Nonlocal)
 
 
 def _changed(node: ast.AST) -> list[str]:
@@ -251,8 +254,9 @@ def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> lis
         kind = type(node)  # the walk is much of the time that reading a script takes
         if kind in closed and node is not root:
             continue
+        parts = node.__dict__
         for name in _PARTS[kind]:
-            part = getattr(node, name, None)
+            part = parts.get(name)
             if type(part) is list:
                 # ``{**more}`` has no key.
                 pending += [each for each in part[::-1] if each is not None]
