@@ -42,6 +42,7 @@ def test_a_name_says_which_extra_it_needs() -> None:
     assert "pip install 'skillruntime[standard]'" in result.stderr
 
 
+@pytest.mark.slow
 def test_everything_that_can_be_imported_is_by_a_star() -> None:
     """``from skillruntime import *`` takes the names whose packages are installed."""
     result = without(

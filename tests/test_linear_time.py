@@ -33,6 +33,7 @@ PACKAGES = sorted({expression.place.split(".")[1] for expression in EXPRESSIONS}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.one_in(3)
 def test_every_expression_takes_linear_time(package: str) -> None:
     """On texts that repeat one thing, and for each repetition in it on a text that repeats what it repeats."""
     found = [each for each in EXPRESSIONS if each.place.split(".")[1] == package]
@@ -188,6 +189,7 @@ READERS: dict[str, Callable[[Path], Reader]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.one_in(3)
 def test_every_reader_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Each of the hostile shapes, at each place where a third party's text can stand."""
     read = READERS[name](tmp_path)

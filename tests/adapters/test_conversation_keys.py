@@ -318,6 +318,7 @@ ADAPTERS = {
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.one_in(3)
 async def test_every_adapter_makes_each_call_of_each_conversation(tmp_path: Path, adapter: str) -> None:
     """The ids repeat between the conversations and within them, and so do arguments: every call is made."""
     async with serving(tmp_path) as remote:

@@ -132,6 +132,7 @@ REPEATED = {
 
 
 @pytest.mark.parametrize(("name", "source"), REPEATED.values(), ids=REPEATED)
+@pytest.mark.one_in(3)
 def test_a_repeated_part_costs_no_more_than_its_length(name: str, source: str) -> None:
     """Each of these took many seconds, some without an end."""
     start = time.process_time()

@@ -26,6 +26,7 @@ def test_three_minutes_of_malformed_input_are_refused_in_words(target: str) -> N
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.one_in(2)
 def test_malformed_input_is_refused_in_words(target: str) -> None:
     """Nothing but the library's own errors, the skill beside it stays, and a third gets past the first parser."""
     report = fuzz(target, inputs=_INPUTS.get(target, 30))

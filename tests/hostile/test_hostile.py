@@ -107,6 +107,7 @@ def test_the_kit_sees_what_gets_through(name: str, outcome: str) -> None:
     assert run_case(case, plain_loader(), seconds=1.0 if outcome == "failed" else _SECONDS).outcome == outcome
 
 
+@pytest.mark.slow
 def test_the_manifest_names_every_case(tmp_path: Path) -> None:
     """At least 80 skills and 40 schemas and payloads, each with its attack and what must happen."""
     manifest = json.loads(write_cases(tmp_path).read_text("utf-8"))

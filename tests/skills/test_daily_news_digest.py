@@ -271,6 +271,7 @@ def test_wrong_feed_list_is_explained(digest: Any, text: str, said: str) -> None
     assert said in digest.call({"topics": ["AI"]}).error["message"]
 
 
+@pytest.mark.slow
 def test_malformed_arguments_on_the_command_line_are_refused(digest: Any) -> None:
     """Run without a runtime, the script checks its arguments against the contract itself."""
     calls = [

@@ -40,6 +40,7 @@ def by_month(path: str, **more: Any) -> dict[str, Any]:
     return {"path": path, "group": ["month(date)"], "values": ["sum(amount)"], **more}
 
 
+@pytest.mark.slow
 def test_a_date_that_can_be_two_is_never_read_silently(data: Any) -> None:
     """01/02/2025 is refused where it matters and noted where it is shown; other values or the caller decide it."""
     put(data, "unclear.csv", "date,amount\n01/02/2025,5\n03/04/2025,7\n")
@@ -259,6 +260,7 @@ def test_growth_is_from_what_is_above_zero(data: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
     """What is wrong, where, and the nearest that would be right; nothing that is sent is SQL."""
     put(data, "sales.csv", SALES)
@@ -339,6 +341,7 @@ def test_columns_of_any_name_can_be_used(data: Any) -> None:
     assert document["rows"] == [[10, 12, 14, 16, 18, 20, 4, 2]]
 
 
+@pytest.mark.slow
 def test_conditions_compare_as_a_person_means_it(data: Any) -> None:
     """Without regard to case, periods as a whole, rows without a value kept by !=; an unknown value is noted."""
     put(
@@ -424,6 +427,7 @@ def test_a_period_without_rows_is_not_skipped(data: Any) -> None:
     assert [row[0] for row in weeks["rows"]] == ["2025-W01", "2025-W05", "2025-W09"]
 
 
+@pytest.mark.slow
 def test_an_empty_table_and_a_large_one_are_answered(data: Any) -> None:
     """A header without rows; a hundred thousand rows, with sums that are exact to the cent."""
     put(data, "head.csv", "date,amount\n")
@@ -493,6 +497,7 @@ def test_a_chart_shows_the_figures_of_the_answer(data: Any, arguments: dict[str,
     assert (width, height) == (1350, 780) and shades > 20
 
 
+@pytest.mark.slow
 def test_charts_keep_to_their_limits(data: Any) -> None:
     """More than 5,000 points are thinned, more than six series dropped, and both are said."""
     rows = "".join(f"{index},{index % 97},{'abcdefgh'[index % 8]}\n" for index in range(8000))
@@ -516,6 +521,7 @@ def test_charts_keep_to_their_limits(data: Any) -> None:
     assert "8 series: the 6 largest are drawn." in data.call(series, "query").document["notes"]
 
 
+@pytest.mark.slow
 def test_charts_that_make_no_sense_are_explained(data: Any) -> None:
     """A text as a number, a scatter of one column, several values of one x, nothing to draw; and no file is written."""
     put(data, "sales.csv", SALES)
@@ -546,6 +552,7 @@ def test_charts_that_make_no_sense_are_explained(data: Any) -> None:
     assert sorted(path.name for path in data.workspace.iterdir()) == ["none.csv", "sales.csv"]
 
 
+@pytest.mark.slow
 def test_results_are_written_whole_and_other_files_stay(data: Any) -> None:
     """The CSV has all rows, the answer the first; the same again changes nothing, other content needs overwrite."""
     put(data, "sales.csv", SALES)

@@ -360,6 +360,7 @@ def test_at_least_twenty_questions_are_asked() -> None:
     assert len(QUESTIONS) >= 20
 
 
+@pytest.mark.slow
 def test_the_same_figures_come_from_every_format(sales: Any) -> None:
     """CSV with points or commas, tabs, a workbook, JSON, JSON lines and Parquet: one answer."""
     import duckdb
