@@ -43,7 +43,7 @@ _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
 # Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
 # 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
 _NOT_YAML = re.compile(r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )")
-# A field beside a broken one that is plain text whatever YAML says: it begins with a letter, and has no sign of YAML's.
+# A field that YAML surely reads as plain text: it begins with a letter, and has no sign that means something to YAML.
 _PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.ASCII)
 
 

@@ -222,7 +222,7 @@ def _number(word: str) -> int:
 
 def search_file(roots: Iterable[str]) -> str:
     """Return the name of the search index of *roots* in the cache directory."""
-    return f"{_DIRECTORY}/{zlib.crc32('/'.join(roots).encode(errors='surrogatepass')):08x}-{_FORMAT}.index"
+    return f"{_DIRECTORY}/{zlib.crc32(chr(0).join(roots).encode(errors='surrogatepass')):08x}-{_FORMAT}.index"
 
 
 _loaded: WeakValueDictionary[str, Segment] = WeakValueDictionary()

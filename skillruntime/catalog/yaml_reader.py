@@ -177,8 +177,8 @@ class _Composer:
 
     def _note_oddities(self, event: Any) -> None:
         # strictyaml, which the reference validator uses, rejects all three.
-        found = {"anchor": event.anchor, "tag": event.tag, "flow": getattr(event, "flow_style", False)}
-        self.document.oddities.extend((kind, *_mark(event)) for kind, is_there in found.items() if is_there)
+        found = [each for each in ("anchor", "tag", "flow_style") if getattr(event, each, None)]
+        self.document.oddities.extend((each.removesuffix("_style"), *_mark(event)) for each in found)
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes

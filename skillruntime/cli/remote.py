@@ -289,7 +289,8 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
     base = url.rstrip("/")
     # The protocol has no status for a cancellation; a client that knows the extension is sent one.
     headers = {"accept": "application/json", "content-type": "application/json", "skill-extensions": "cancelled"}
-    if key := os.environ.get(variable_for(base)):
+    variable = variable_for(base)
+    if key := os.environ.get(variable):
         headers["x-api-key"] = key
     body = b"" if document is None else json.dumps(document).encode()
     try:
@@ -305,7 +306,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
     if refusal is None:
         _fail_on_other_server(base, f"{response.status} without a protocol error")
     # The variable is named for the host, so a key is never sent to another server; few know its name by heart.
-    hint = f"; set {variable_for(base)}" if response.status == 401 else ""
+    hint = f"; set {variable}" if response.status == 401 else ""
     click.echo(json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}", err=not as_json)
     sys.exit(EXIT_FAILED)
 

@@ -64,9 +64,8 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, 
     ]
     # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
     checked = {finding.path for finding in findings if finding.rule in _CHECKED and finding.severity is Severity.ERROR}
-    findings = list(
-        dict.fromkeys(each for each in findings if each.rule != "contract-invalid" or each.path not in checked)
-    )
+    findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
+    findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
     number = len(validations) - sum(finding.rule == "skill-missing" for finding in findings)

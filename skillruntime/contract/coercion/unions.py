@@ -57,10 +57,10 @@ def of_branches(state: Coercion, value: Any, union: Violation, path: Path, depth
 
 def _not_ruled_out(state: Coercion, value: Any, branches: list[Path], path: Path, depth: int) -> list[Path]:
     """Return *branches* without those of which one item of a long array cannot be: what they refuse is not listed."""
-    takers = [each for each in branches if "array" in kinds_taken_by(state.references, [each])]
-    if not isinstance(value, list) or len(value) < _MANY or len(takers) < 2:
+    if not isinstance(value, list) or len(value) < _MANY:
         return branches
-    return [each for each in branches if not _is_ruled_out(state, value, each, path, depth)]
+    takers = [each for each in branches if "array" in kinds_taken_by(state.references, [each])]
+    return [each for each in branches if len(takers) < 2 or not _is_ruled_out(state, value, each, path, depth)]
 
 
 def _is_ruled_out(state: Coercion, items: list[Any], branch: Path, path: Path, depth: int) -> bool:

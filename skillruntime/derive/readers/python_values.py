@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -145,7 +145,7 @@ class Scope:
     def again(self, known: dict[str, Any]) -> Scope:
         """Return the same scope with other values: what was found out for one call may not hold for another."""
         self._look()
-        return Scope(self.parent, known, None, self.written, self.stored, self.imported, self.changed)
+        return replace(self, known=known)
 
     def _look(self) -> None:
         if self.node is not None:
@@ -194,6 +194,7 @@ class Scope:
         return self.known[name]
 
 
+# The only kinds of nodes for which `_changed` returns names: most nodes are of others.
 _CHANGING = (ast.Call, ast.Subscript, ast.Attribute, ast.Global, ast.Nonlocal)
 
 
