@@ -1,8 +1,9 @@
-"""The README and the pages under docs are executed: what they show is what happens."""
+"""The README, the pages under docs and the docstrings are executed: what they show is what happens."""
 
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / "skillruntime").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -25,6 +31,15 @@ def test_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> 
         str(page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     )
 
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_a_module_run(name: str) -> None:
+    """Every ``>>>`` in the docstrings of a module gives the output below it."""
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+
+    assert result.attempted > 0
     assert result.failed == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ from skillruntime.catalog.visibility import (
 )
 from tests.catalog.conftest import WriteSkill
 
-EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
+
+def every_character() -> Iterator[str]:
+    return map(chr, range(sys.maxunicode + 1))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,11 @@ def test_a_joiner_without_a_meaning_is_removed(text: str) -> None:
 
 def test_every_format_character_is_hidden() -> None:
     """Of Unicode's category Cf only the signs stay that are drawn, around numbers and hieroglyphs."""
-    kept = [each for each in EVERY if unicodedata.category(each) in ("Cf", "Cc", "Co", "Cs") and is_visible(each)]
+    kept = [
+        each
+        for each in every_character()
+        if unicodedata.category(each) in ("Cf", "Cc", "Co", "Cs") and is_visible(each)
+    ]
 
     drawn = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
     assert {ord(each) for each in kept} <= drawn | {ord("\n"), ord("\t")}
@@ -89,7 +96,7 @@ def test_every_format_character_is_hidden() -> None:
 def test_the_quick_look_agrees_with_the_full_one() -> None:
     """For every character of Unicode, on a line of its own: those that it lets pass stay, and no other one does."""
     shown, hidden = list[str](), list[str]()
-    for each in EVERY:
+    for each in every_character():
         (shown if is_visible(each) else hidden).append(each)
 
     assert visible_text("\n".join(shown)) == "\n".join(shown)
@@ -179,7 +186,7 @@ def test_role_marks_are_escaped_where_a_model_reads(text: str, shown: str) -> No
 
 def test_the_viramas_are_those_of_unicode() -> None:
     """Every character of the combining class 9."""
-    viramas = [each for each in EVERY if unicodedata.combining(each) == 9]
+    viramas = [each for each in every_character() if unicodedata.combining(each) == 9]
 
     assert [each for each in viramas if not visible_text(f"{each}\u200d").endswith("\u200d")] == []
 

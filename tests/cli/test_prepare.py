@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import pytest
 from click.testing import CliRunner, Result
 
 from skillruntime.cli import group
-from skillruntime.runtime import sandbox_report
 
 Run = Callable[..., Result]
 
@@ -74,7 +71,7 @@ def test_prepare_of_a_skill_without_packages_does_nothing(run: Run, tmp_path: Pa
 
 
 @pytest.mark.processes
-@pytest.mark.skipif(sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here")
+@pytest.mark.usefixtures("some_sandbox")
 def test_call_grants_what_its_options_name(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the options the call is refused, and the error names them."""
     monkeypatch.setenv("THE_TOKEN", "canary-5")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from skillruntime.catalog import SkillCatalog, discover
 from skillruntime.remote.http_message import WireRequest
-from skillruntime.runtime import Approval, Grants, SkillRuntime, sandbox_report
+from skillruntime.runtime import Approval, Grants, SkillRuntime
 from skillruntime.server.access import KeyRing
 from skillruntime.server.open_executions import durable_executions
 from skillruntime.server.published_skill import SkillWork, serve_catalog
@@ -23,9 +22,7 @@ from skillruntime.server.service import SkillService
 from tests.hostile.cases import skill_text
 from tests.server.postgres import Postgres, running_postgres
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here"
-)
+pytestmark = pytest.mark.usefixtures("some_sandbox")
 
 CANARY = 'canary-"51\\e0é'  # with what JSON and a shell escape
 GRANTS = {"sample": Grants(environment=("SERVICE_TOKEN",))}

@@ -19,16 +19,11 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
+from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 
-pytestmark = [
-    pytest.mark.processes,
-    pytest.mark.skipif(
-        sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here"
-    ),
-]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("some_sandbox")]
 
 WriteSkill = Callable[..., SkillCatalog]
 SHOW = "print('true')"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
@@ -17,13 +15,10 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError
 from skillruntime.runtime.grants import Grants, granted_to
 from skillruntime.runtime.runtime import Approval, SkillRuntime
-from skillruntime.runtime.sandbox.levels import sandbox_report
 
 WriteSkill = Callable[..., SkillCatalog]
 
-needs_sandbox = pytest.mark.skipif(
-    sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here"
-)
+needs_sandbox = pytest.mark.usefixtures("some_sandbox")
 
 CANARY = "canary-7d31f0"
 SHOW = "import json, os; print(json.dumps(sorted(set(os.environ) & {'API_TOKEN', 'OTHER_VALUE', 'NOT_ASKED'})))"

@@ -9,13 +9,11 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.sandbox.levels import sandbox_report
 from skillruntime.runtime.script_environments import environment_of, prepare_script
 
 pytestmark = pytest.mark.processes
@@ -80,10 +78,9 @@ def test_a_script_without_a_lock_names_the_command_that_makes_one(write_skill: W
     assert "uv lock --script scripts/run.py" in (response.errors[0].suggested_action or "")
 
 
+@pytest.mark.usefixtures("some_sandbox")
 def test_a_prepared_script_runs_in_the_sandbox_with_its_packages(locked: SkillCatalog, uv: str) -> None:
     """Offline, with the interpreter of its environment, which it cannot change."""
-    if all(anyio.run(sandbox_report).values()):
-        pytest.skip("no sandbox works here")
     runtime = SkillRuntime(locked, approve=lambda request: True)
     before = [each.message for each in runtime.missing("sample")]
 
