@@ -67,7 +67,7 @@ def _imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        pending += ast.iter_child_nodes(node)
+        pending += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
 
 
 def layer(module: str) -> int | None:

@@ -111,6 +111,7 @@ def run_to_end(agent: Any, kind: str) -> list[Any]:
 @pytest.mark.parametrize("tools", ["fixed", "typed"])
 @pytest.mark.parametrize("kind", ["invoke", "async", "stream"])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.one_in(3)
 def test_each_call_of_a_thread_with_checkpoints_is_answered_once(seed: int, kind: str, tools: Any) -> None:
     """Whatever the model sends, the checkpointer can store it, and a refusal is an envelope with a next step."""
     chosen = random.Random(f"{seed} {kind} {tools}")

@@ -112,6 +112,7 @@ WAYS = pytest.mark.parametrize(
 
 @pytest.mark.processes
 @WAYS
+@pytest.mark.one_in(2)
 def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: Any) -> None:
     """Listed with its schema, called with a repair, refused with the envelope: over every transport."""
 

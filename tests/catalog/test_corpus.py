@@ -32,13 +32,18 @@ def files(corpus: Path) -> list[Path]:
     return sorted(corpus.rglob("SKILL.md"))
 
 
-def test_the_verdict_is_that_of_the_reference(files: list[Path]) -> None:
+STEPS = pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+"""Which of the files are tried with the reference, which takes 4 ms for one."""
+
+
+@STEPS
+def test_the_verdict_is_that_of_the_reference(files: list[Path], step: int) -> None:
     """On every file; where it crashes, ours is an error."""
     from skills_ref.validator import validate
 
     differing = []
     crashes = set()
-    for path in files:
+    for path in files[::step]:
         try:
             theirs = not validate(path.parent)
         except (UnicodeDecodeError, AttributeError) as crash:
@@ -49,7 +54,7 @@ def test_the_verdict_is_that_of_the_reference(files: list[Path]) -> None:
             differing.append(str(path))
 
     assert differing == []
-    assert crashes == {"UnicodeDecodeError", "AttributeError"}
+    assert step > 1 or crashes == {"UnicodeDecodeError", "AttributeError"}
 
 
 @pytest.mark.parametrize(
@@ -68,12 +73,13 @@ def test_dashes_inside_a_value_do_not_end_the_frontmatter_unlike_the_reference(t
         assert parse_frontmatter(data)[1] != "# PDF"
 
 
-def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path]) -> None:
+@STEPS
+def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path], step: int) -> None:
     """For every skill that the reference can read, one by one and all together."""
     from skills_ref.prompt import to_prompt
 
     whole = []
-    for path in files:
+    for path in files[::step]:
         if "---" in (cut(path.read_bytes()).block or ""):
             continue  # where the two differ on purpose
         try:
@@ -90,7 +96,7 @@ def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path]) -> No
     together = dict(reversed(whole))
     catalog = discover(*(path.parent for path in together.values()), use_index=False)
     assert catalog.to_prompt("reference") == to_prompt([together[name].parent for name in sorted(together)])
-    assert len(whole) > 700
+    assert len(whole) > 700 // step
 
 
 def test_the_plain_reader_equals_yaml_on_every_file(files: list[Path]) -> None:

@@ -372,6 +372,7 @@ def test_a_path_with_backslashes_is_refused_with_what_to_write() -> None:
         "{/*</think>",
     ],
 )
+@pytest.mark.one_in(2)
 def test_a_long_hostile_text_is_refused(part: str) -> None:
     """Each reader takes linear time; a square one would not end here."""
     assert outcome(WEATHER, "x " + part * 30_000, "get_weather") in (REFUSED, CUT_OFF)

@@ -305,6 +305,7 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("schema", "value", "expected"), ONE_VALUE, ids=str)
 @pytest.mark.parametrize("place", ["top", "deep", "reference"])
+@pytest.mark.one_in(2)
 def test_a_value_means_the_same_wherever_it_stands(place: str, schema: Any, value: Any, expected: Any) -> None:
     """One required value is repaired or refused the same at the top, in an object of an array, and by a reference."""
     tool, wrap = closed("v", v=schema), lambda each: {"v": each}

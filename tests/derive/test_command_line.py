@@ -118,7 +118,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("script", "arguments", "expected"), CASES)
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_the_scripts_own_parser_reads_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:

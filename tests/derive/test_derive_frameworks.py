@@ -76,6 +76,7 @@ PRINTED: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.processes
 @pytest.mark.parametrize(("script", "arguments", "expected"), DECLARED)
+@pytest.mark.one_in(2)
 def test_click_and_typer_read_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -162,7 +162,7 @@ Step = Callable[[Path], None]
     ids=lambda step: step.__name__,
 )
 @pytest.mark.parametrize("how", ["at each change of a directory", "in the middle of the bytes"])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_a_kill_leaves_the_old_or_the_new(place: Path, before: Step, write: Step, check: Step, how: str) -> None:
     """Before each opening, rename and removal; or by the kernel, when so many bytes of a file are written."""
     before(place)

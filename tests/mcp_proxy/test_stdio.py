@@ -153,6 +153,7 @@ def test_ending_the_proxy_ends_the_server(tmp_path: Path, mode: list[str], end: 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.one_in(2)
 def test_an_sdk_client_and_an_sdk_server_of_either_era(tmp_path: Path, mode: str) -> None:
     """Repaired, refused, progress and the log, with the official SDK on both sides."""
     from mcp import Client, StdioServerParameters

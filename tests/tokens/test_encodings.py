@@ -155,6 +155,7 @@ def test_pieces_count_as_the_whole(name: str, text: str, size: int) -> None:
     ],
     ids=["words", "lines", "ideographs", "spaces", "blank lines", "one letter", "slashes", "crlf"],
 )
+@pytest.mark.one_in(2)
 def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
     """Chunking a text that tiktoken can count whole gives tiktoken's count, and says that it is exact."""
     assert count_ordinary(text, name) == (len(load(name).encode_ordinary(text)), True)
@@ -164,6 +165,7 @@ def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
     "blank", [" ", *(pytest.param(blank, marks=pytest.mark.slow) for blank in ("\t", "\u2003", " \t"))]
 )
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.one_in(2)
 def test_a_million_blanks_do_not_panic(name: str, blank: str) -> None:
     """Where tiktoken panics with a BaseException there is a count, and it says that it is not exact."""
     text = "before\n" + blank * (1_000_100 // len(blank)) + "after"
