@@ -134,7 +134,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(json_values)
 def test_no_arguments_at_all_raise(arguments: Any) -> None:
     """Any arguments of a tool call are answered by a message with an envelope."""

@@ -145,7 +145,7 @@ JSON = st.recursive(
 
 
 @given(document=small_schemas(), value=JSON)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * settings.default.max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_reference_implementation_agrees_on_random_schemas(document: dict[str, Any], value: Any) -> None:
     """The engine judges as the reference implementation does, and what does not fit has a violation."""
     schema = Schema(document)
@@ -155,7 +155,7 @@ def test_the_reference_implementation_agrees_on_random_schemas(document: dict[st
 
 
 @given(data=st.data())
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_generated_values_fit(data: st.DataObject) -> None:
     """What hypothesis-jsonschema generates from a schema fits it."""
     document = data.draw(small_schemas())

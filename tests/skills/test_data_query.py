@@ -486,6 +486,7 @@ def test_an_empty_table_and_a_large_one_are_answered(data: Any) -> None:
     ],
     ids=["bar", "line", "series", "scatter", "histogram"],
 )
+@pytest.mark.one_in(2)
 def test_a_chart_shows_the_figures_of_the_answer(data: Any, arguments: dict[str, Any], columns: Any, rows: Any) -> None:
     """Each kind gives a PNG with something on it, and the figures drawn."""
     put(data, "sales.csv", SALES)

@@ -128,7 +128,7 @@ def test_lone_surrogates_count_as_tiktoken_counts_them() -> None:
     assert count("a\ud800b").tokens == len(load("o200k_base").encode_ordinary("a\ud800b"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(st.text())
 def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
     """For any text, the count is the length of tiktoken's own encoding with special tokens as plain text."""

@@ -127,7 +127,7 @@ AWKWARD = st.text(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 @given(text=st.one_of(st.text(max_size=80), AWKWARD), size=st.integers(1, 12))
 def test_pieces_count_as_the_whole(name: str, text: str, size: int) -> None:
     """Cutting at certain boundaries changes no count, for any text and any size of pieces."""

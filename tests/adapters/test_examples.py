@@ -1,4 +1,7 @@
-"""Every example runs as a user would run it, without a key and without a network."""
+"""Every example runs as a user would run it, without a key and without a network.
+
+They stand beside the tests of the adapters, whose frameworks are then imported in one process.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 
 from tests.in_process import run_script
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 pytestmark = pytest.mark.processes
