@@ -40,8 +40,7 @@ def merge_loaded(
     {}
     """
     # LangGraph applies the updates of parallel tool calls one by one: each names only the skill that it touched.
-    merged = {**(before or {}), **(update or {})}
-    return {name: loaded for name, loaded in merged.items() if loaded is not None}
+    return {name: loaded for name, loaded in {**(before or {}), **(update or {})}.items() if loaded is not None}
 
 
 class SkillState(AgentState[Any]):
@@ -135,8 +134,7 @@ def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[
 
 def takes_images(model: Any) -> bool:
     """Whether *model* takes images in tool messages, as its LangChain profile says."""
-    profile = getattr(model, "profile", None) or {}
-    return bool(profile.get("image_tool_message"))
+    return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))
 
 
 def without_images(messages: list[Any]) -> list[Any]:

@@ -132,8 +132,7 @@ class SkillTool(BaseTool):
         runtime, skill, session, to_content, name = *self._called, self.name
 
         def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
-            options = _options(tool_call_id, place)
-            response = runtime.call_sync(skill, tool_input, session=session, **options)
+            response = runtime.call_sync(skill, tool_input, session=session, **_options(tool_call_id, place))
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
@@ -144,8 +143,7 @@ class SkillTool(BaseTool):
         runtime, skill, session, to_content, name = *self._called, self.name
 
         async def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
-            options = _options(tool_call_id, place)
-            response = await runtime.call(skill, tool_input, session=session, **options)
+            response = await runtime.call(skill, tool_input, session=session, **_options(tool_call_id, place))
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above

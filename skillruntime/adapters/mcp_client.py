@@ -54,8 +54,7 @@ async def import_skills(client: Client) -> SkillSource:
     found = _Imported()
     cursor: str | None = None
     while True:
-        params = types.PaginatedRequestParams(cursor=cursor)
-        request = types.Request[Any, Any](method="skills/list", params=params)
+        request = types.Request[Any, Any](method="skills/list", params=types.PaginatedRequestParams(cursor=cursor))
         page = await client.session.send_request(request, ListSkillsResult)
         for entry in page.skills:
             name, _ = split_uri(str(entry.get("uri"))) or ("", "")

@@ -134,8 +134,7 @@ def to_tool_result(
     # BaseTool.run sets status="success" on content that it wraps itself, so a failure is wrapped here.
     if response.ok or tool_call_id is None:
         return content, response
-    message = ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error")
-    return message, response
+    return ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error"), response
 
 
 _NOT_JSON = SkillError(

@@ -446,13 +446,12 @@ class Contract:
         return read_as_version(self._shapes, value, version, policy)
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
-        match raw:
-            case None:
-                return Parsed({}, ("empty-text",))
-            case str():
-                return self._parse(raw, finish_reason, literals=True)
-        # A mapping may come from a host that closed the brace itself.
-        parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
+        if raw is None:
+            return Parsed({}, ("empty-text",))
+        if isinstance(raw, str):
+            return self._parse(raw, finish_reason, literals=True)
+        if finish_reason is not None:  # a cut call is refused, as a mapping too: a host may have closed the brace
+            parse_arguments("", finish_reason=finish_reason)
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 
 

@@ -147,8 +147,7 @@ class TypedFunction:
         result = hints.get("return", _EMPTY)
         if self.output is not None or result in (str, int, bool, dict, list):
             adapter = self.output or TypeAdapter(result)
-            schema = schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
-            document["output"] = schema
+            document["output"] = schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
         return document
 
     def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:

@@ -69,14 +69,16 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
     """Find out which version *arguments* were written for, and bring them to the current shape."""
     if version is not None:
         return _as_version(shapes, arguments, version, policy)
+    newest_first = shapes.starts
+    if not newest_first:
+        return _along(shapes, arguments, None, policy)
     if _is_untouched(arguments, shapes.current):
         return Reading(Coerced(arguments))
-    newest_first = shapes.starts
     for index in newest_first:
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):
             return _of_old_caller(shapes, arguments, index, policy)
-    formal = _formally_repaired(shapes, arguments, policy) if newest_first and policy.repair else None
+    formal = _formally_repaired(shapes, arguments, policy) if policy.repair else None
     if formal is not None:
         reading = read_as_version(shapes, formal.value, None, policy)
         return reading._replace(coerced=reading.coerced._replace(repairs=formal.repairs + reading.coerced.repairs))

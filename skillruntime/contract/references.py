@@ -267,9 +267,7 @@ def referenced(document: Any, reference: str) -> Any:
     ({'type': 'null'}, None)
     """
     location = References(document).resolve(reference)
-    if location is None:
-        return None
-    return value_at(document, location)
+    return None if location is None else value_at(document, location)
 
 
 def _walk(document: Any, pointer: str) -> Location | None:

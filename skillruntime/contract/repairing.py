@@ -119,8 +119,7 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
     inner = found.get("function", found)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise TypeError(f"a tool's definition has a name; got {tool!r:.80}")
-    schema = next((inner[key] for key in _SCHEMA_KEYS if key in inner), {"type": "object"})
-    yield inner["name"], _json_schema(schema)
+    yield inner["name"], _json_schema(next((inner[key] for key in _SCHEMA_KEYS if key in inner), {"type": "object"}))
 
 
 def _json_schema(schema: Any) -> Any:

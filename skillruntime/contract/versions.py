@@ -47,8 +47,7 @@ class Version:
     def __post_init__(self) -> None:
         # Section 11.4: numbers below words; a longer list above its own beginning; no prerelease above any.
         identifiers = tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in self.prerelease)
-        order = (self.major, self.minor, self.patch, not self.prerelease, identifiers)
-        object.__setattr__(self, "_order", order)
+        object.__setattr__(self, "_order", (self.major, self.minor, self.patch, not self.prerelease, identifiers))
 
     @classmethod
     def parse(cls, text: str) -> Version:
@@ -108,9 +107,7 @@ class Version:
 def same_line(current: Version, stated: Version) -> bool:
     """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
     # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
-    if current.major != stated.major:
-        return False
-    return current.major > 0 or current.minor == stated.minor
+    return current.major == stated.major and (current.major > 0 or current.minor == stated.minor)
 
 
 class VersionReading(NamedTuple):

@@ -109,8 +109,7 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
 
 def type_names(types: Any) -> str:
-    names = types if isinstance(types, list) else [types]
-    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
+    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in (types if isinstance(types, list) else [types]))
 
 
 def listed(names: Iterable[Any]) -> str:

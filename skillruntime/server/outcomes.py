@@ -107,5 +107,4 @@ def as_released(ticket: Ticket, ended: Execution, new_id: str) -> Ticket:
     """
     if ended.error is None or ended.error.code != "EXECUTION_HELD":
         raise NotHeldError
-    metadata = {**ticket.metadata, "released_from": ticket.execution_id}
-    return replace(ticket, execution_id=new_id, metadata=metadata)
+    return replace(ticket, execution_id=new_id, metadata={**ticket.metadata, "released_from": ticket.execution_id})

@@ -214,8 +214,7 @@ def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceC
 
 def _definition(name: str, description: str, schema: Any) -> str:
     """Return a tool's definition as JSON: what every provider receives, before its own framing."""
-    tool = {"name": name, "description": description, "parameters": for_model(schema)}
-    return compact_json(tool)
+    return compact_json({"name": name, "description": description, "parameters": for_model(schema)})
 
 
 def _first_line(path: str, body: str) -> int:

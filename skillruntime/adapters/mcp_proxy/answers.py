@@ -88,8 +88,7 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
         return {}
-    repairs = [note_fields(each) for each in notes]
-    member = to_bytes({REPAIRS_KEY: repairs})[1:-1]
+    member = to_bytes({REPAIRS_KEY: [note_fields(each) for each in notes]})[1:-1]
     inside = dict(members(message.raw, start))
     meta = inside.get("_meta")
     if meta is not None and message.raw[meta[0] : meta[0] + 1] == b"{":

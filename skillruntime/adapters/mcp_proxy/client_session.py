@@ -84,8 +84,7 @@ class _Enforced:
         new = decode(verdict.arguments) if verdict.arguments is not None else arguments
         result = self._checked(tool, await self._call(tool.name, new, *rest, **more))
         if hasattr(result, "meta"):
-            repairs = [note_fields(note) for note in verdict.notes]
-            result.meta = {**(result.meta or {}), REPAIRS_KEY: repairs}
+            result.meta = {**(result.meta or {}), REPAIRS_KEY: [note_fields(note) for note in verdict.notes]}
         return result
 
     def _checked(self, tool: Tool | None, result: Any) -> Any:

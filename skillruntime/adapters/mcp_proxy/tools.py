@@ -126,8 +126,7 @@ class Tools:
 
     def schema_to_log(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema of the tool *name*; ``None`` if it was returned before, or there is none."""
-        definition = self._definitions.get(name, {})
-        schema = definition.get("inputSchema")
+        schema = self._definitions.get(name, {}).get("inputSchema")
         if not isinstance(schema, dict) or self._logged.get(name) == schema:
             return None
         self._logged[name] = schema

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.coercion.keys import TYPES, close_names, fold_name, is_wrapper, may_wrap, renames, wrapped
-from skillruntime.contract.coercion.scalars import is_nothing
+from skillruntime.contract.coercion.scalars import converted, is_nothing
 from skillruntime.contract.coercion.state import Coercion, Edit, Policy, Repair, Repaired
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
+    EACH_ALONE,
     declared_properties,
     default_at,
     in_place,
@@ -38,6 +39,37 @@ _NEEDED = ("required", "dependentRequired", "dependencies")
 # What is refused below these may fit once the member that decides is repaired.
 _CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
 _LEFT_OUT = object()
+# What a number or boolean may say of itself for a text in its place to have one meaning.
+_OF_NUMBERS = frozenset({*("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), *EACH_ALONE})
+
+
+def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
+    """Return the arguments *value* with texts read as numbers and booleans; ``None`` where that is not all they need.
+
+    The commonest repair, where each property is judged alone and no key may hold other arguments: then such a text
+    has no second meaning. A coercion comes to the same, in three times the time.
+    """
+    kinds = schema.references.once(_kinds_alone, lambda: _kinds_alone(schema.document))
+    if not isinstance(value, dict) or not value.keys() <= kinds.keys():
+        return None
+    made, repairs = dict(value), list[Repair]()
+    for name, member in value.items():
+        if isinstance(member, str) and kinds[name] in ("integer", "number", "boolean"):
+            for rule, after in converted(kinds[name], member):
+                made[name] = after
+                repairs.append(Repair(format_pointer((name,)), rule, member, after))
+    return Repaired(made, tuple(repairs)) if repairs and schema.is_valid(made) else None
+
+
+def _kinds_alone(document: Any) -> dict[str, Any]:
+    """Return the type of each property, where one says nothing about another; ``None`` if it says more than a type."""
+    if not isinstance(document, dict) or not document.keys() <= EACH_ALONE:
+        return {}
+    return {
+        name: each.get("type") if isinstance(each, dict) and each.keys() <= _OF_NUMBERS else None
+        for name, each in properties_of(document).items()
+        if not may_wrap(name)
+    }
 
 
 def begin(schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()) -> Coercion:

@@ -71,16 +71,16 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     >>> coerce({"n": "5.7"}, Schema({"properties": {"n": {"type": "integer"}}})).violations[0].pointer
     '/n'
     """
-    if schema.is_valid(value):
-        return Coerced(value)
     parts, levels = _measure(value)
-    if levels > MAX_REPAIRED_LEVELS:
+    if levels > MAX_REPAIRED_LEVELS and not schema.is_valid(value):
         return Coerced(value, (), (Violation("nested", (), (), {}, value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     # A process may never receive a malformed call, so the steps are imported when there is one.
-    from skillruntime.contract.coercion.coercer import begin
+    from skillruntime.contract.coercion.coercer import begin, with_texts_read
 
+    if (read := with_texts_read(value, schema)) is not None:
+        return Coerced(read.value, _marked(read.repairs, value, schema))
     state = begin(schema, policy, min(parts, MAX_PARTS), reserved)
     try:
         results = state.coerce(value, (), ())

@@ -85,8 +85,7 @@ def is_close(name: str, other: str) -> bool:
         return True
     # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing their order takes.
     short, long = name[:MAX_LETTERS].casefold(), other[:MAX_LETTERS].casefold()
-    shared = (_letters(short) & _letters(long)).total()
-    return 2 * shared >= MISSPELT * (len(short) + len(long))
+    return 2 * (_letters(short) & _letters(long)).total() >= MISSPELT * (len(short) + len(long))
 
 
 def close_names(keys: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -93,9 +93,7 @@ def is_moved(value: Any, result: Repaired, kinds: Iterable[str], path: Path) -> 
     first = result.repairs[0]
     if first.path != format_pointer(path) or first.rule not in _MOVING:
         return False
-    if isinstance(value, dict | list):
-        return type_name(value) in kinds
-    return not SCALARS.isdisjoint(kinds)
+    return type_name(value) in kinds if isinstance(value, dict | list) else not SCALARS.isdisjoint(kinds)
 
 
 def branches_of(union: Violation) -> list[Path]:

@@ -269,8 +269,7 @@ def _unwrapped(
     schemas = [schema for _, schema in in_place(state.references, locations, choices=False)]
     declared = dict(declared_properties(state.references, locations))
     if "array" in kinds:  # {"input": []} for an array of objects that have an "input" is one of them
-        places = item_locations(state.references, locations)
-        declared |= declared_properties(state.references, places)
+        declared |= declared_properties(state.references, item_locations(state.references, locations))
     for name in value:
         content = _content(state, value, name, declared, schemas, location, path)
         if isinstance(content, dict):

@@ -30,8 +30,7 @@ def copy_json(value: Any) -> Any:
 
 def common_prefix(tokens: Tokens) -> Tokens:
     """Return the beginning of a place up to its last ``*``."""
-    last = max((index for index, token in enumerate(tokens) if token == "*"), default=-1)
-    return tokens[: last + 1]
+    return tokens[: 1 + max((index for index, token in enumerate(tokens) if token == "*"), default=-1)]
 
 
 def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
