@@ -175,8 +175,7 @@ def _require(command: Command, names: list[str]) -> None:
             command.one_of.append(names)
         return
     least = max(found.least, int(found.takes in ("values", "rest")))
-    required = replace(found, required=True, least=least, default=ABSENT)
-    command.arguments[command.arguments.index(found)] = required
+    command.arguments[command.arguments.index(found)] = replace(found, required=True, least=least, default=ABSENT)
 
 
 def _sides(test: Test) -> list[Test]:

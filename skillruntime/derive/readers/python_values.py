@@ -248,9 +248,11 @@ _OF_THEIR_OWN = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, 
 
 def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> list[ast.AST]:
     found: list[ast.AST] = []
-    pending = [root]
+    pending: list[Any] = [root]
     while pending:
         node = pending.pop()
+        if node is None:  # ``{**more}`` has no key
+            continue
         found.append(node)
         kind = type(node)  # the walk is much of the time that reading a script takes
         if kind in closed and node is not root:
@@ -259,8 +261,7 @@ def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> lis
         for name in _PARTS[kind]:
             part = parts.get(name)
             if type(part) is list:
-                # ``{**more}`` has no key.
-                pending += [each for each in part[::-1] if each is not None]
+                pending += part[::-1]
             elif part is not None:
                 pending.append(part)
     return found[1:]

@@ -143,8 +143,7 @@ def _subscripted(outer: str, parts: list[ast.expr], scope: Scope) -> _Annotation
             return _either(parts, scope)
         # ``Annotated[int, typer.Option(...)]`` (PEP 593).
         case "Annotated":
-            made = [evaluate(part, scope) for part in parts[1:]]
-            called = tuple(each for each in made if isinstance(each, Called))
+            called = tuple(each for part in parts[1:] if isinstance(each := evaluate(part, scope), Called))
             return replace(_read_annotation(parts[0], scope), made=called)
         case "Literal":
             values = [evaluate(part, scope) for part in parts]
