@@ -135,6 +135,8 @@ def find_parsers(source: Source) -> list[Parser]:
         for each in reader.parsers[:1]:
             each.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
+    for function in reader.functions:
+        function.names.objects.clear()  # a function leads to its names, and they to it: garbage that only gc removes
     found = [each for each in reader.parsers if not each.is_part]
     for node in source.nodes:
         is_adder = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS

@@ -382,5 +382,4 @@ def _fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:
     plain = ABSENT if default is None or default is UNKNOWN else to_json(default)
     if plain is ABSENT or is_many != isinstance(plain, list):
         return ABSENT
-    items = plain if is_many else [plain]
-    return plain if all(fits(each, value.schema) for each in items) else ABSENT
+    return plain if all(fits(each, value.schema) for each in (plain if is_many else [plain])) else ABSENT

@@ -329,8 +329,7 @@ def _weight(value: Any, most: int) -> int:
 
 
 def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
-    bases = [evaluate(base, scope, depth) for base in node.bases]
-    names = [base.name for base in bases if isinstance(base, Symbol)]
+    names = [base.name for each in node.bases if isinstance(base := evaluate(each, scope, depth), Symbol)]
     if not any(name.endswith("Enum") for name in names):
         # ``class Parser(argparse.ArgumentParser)``.
         return Symbol(names[0]) if len(names) == 1 and names[0].startswith("argparse.") else UNKNOWN
