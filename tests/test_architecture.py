@@ -67,6 +67,7 @@ def _imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        # No import stands inside an expression.
         pending += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
 
 
@@ -158,12 +159,12 @@ def test_every_public_name_resolves() -> None:
 
 MOST_LINES = {
     "derive": 3_895,
-    "contract": 6_350,
+    "contract": 6_352,
     "catalog": 4_775,
-    "runtime": 4_860,
+    "runtime": 4_859,
     "server": 4_383,
     "adapters/mcp_proxy": 2_463,
-    "adapters": 3_071,
+    "adapters": 3_070,
     "cli": 2_654,
     "remote": 1_840,
     "compatibility": 1_699,

@@ -40,7 +40,8 @@ def merge_loaded(
     {}
     """
     # LangGraph applies the updates of parallel tool calls one by one: each names only the skill that it touched.
-    return {name: loaded for name, loaded in {**(before or {}), **(update or {})}.items() if loaded is not None}
+    merged = {**(before or {}), **(update or {})}
+    return {name: loaded for name, loaded in merged.items() if loaded is not None}
 
 
 class SkillState(AgentState[Any]):

@@ -155,8 +155,7 @@ class Served:
         read = partial(read_file, metadata, path) if metadata is not None else None
         if uri.startswith(_FILES):
             path = unquote(uri.removeprefix(_FILES))
-            directory = (await self._session(context)).workspace.directory
-            read = partial(read_bytes, str(directory), path, MAX_BYTES)
+            read = partial(read_bytes, str((await self._session(context)).workspace.directory), path, MAX_BYTES)
         if read is None:
             raise _unknown(uri)
         try:

@@ -120,8 +120,7 @@ def to_anthropic_result(response: SkillResponse, tool_use_id: str, *, images: Se
     content: Any = to_text(response)
     if images:
         sources = [{"type": "base64", "media_type": each.media_type, "data": each.base64} for each in images]
-        shown = [{"type": "image", "source": source} for source in sources]
-        content = [{"type": "text", "text": content}, *shown]
+        content = [{"type": "text", "text": content}, *({"type": "image", "source": each} for each in sources)]
     block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
     return block if response.ok else {**block, "is_error": True}
 

@@ -450,7 +450,7 @@ class Contract:
             return Parsed({}, ("empty-text",))
         if isinstance(raw, str):
             return self._parse(raw, finish_reason, literals=True)
-        if finish_reason is not None:  # a cut call is refused, as a mapping too: a host may have closed the brace
+        if finish_reason is not None:  # a call that was cut off is refused as a mapping too: a host closes the brace
             parse_arguments("", finish_reason=finish_reason)
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 

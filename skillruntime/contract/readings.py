@@ -69,11 +69,11 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
     """Find out which version *arguments* were written for, and bring them to the current shape."""
     if version is not None:
         return _as_version(shapes, arguments, version, policy)
-    newest_first = shapes.starts
-    if not newest_first:
+    if not shapes.migrations:
         return _along(shapes, arguments, None, policy)
     if _is_untouched(arguments, shapes.current):
         return Reading(Coerced(arguments))
+    newest_first = shapes.starts
     for index in newest_first:
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):

@@ -1,6 +1,6 @@
 """Every example runs as a user would run it, without a key and without a network.
 
-They stand beside the tests of the adapters, whose frameworks are then imported in one process.
+They stand beside the tests of the adapters, so that one process imports a framework for both.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from skillruntime.runtime.runtime import SkillRuntime
 CALLS = 5
 """Hostile calls of each of the 9 tools in one turn of the model."""
 
-RUNS = int(os.environ.get("SKILLRUNTIME_FUZZ", "50")) // 50
-"""Turns: one in the ordinary run, so 45 calls in each mode; ``SKILLRUNTIME_FUZZ=2250`` makes 2,025."""
+RUNS = 1 + int(os.environ.get("SKILLRUNTIME_FUZZ", settings.default.max_examples)) // 30
+"""Turns of 45 calls in each mode; the first is of the simplest ones. ``SKILLRUNTIME_FUZZ`` makes more."""
 
 SCALARS = st.one_of(
     st.none(),

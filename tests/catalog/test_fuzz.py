@@ -18,7 +18,7 @@ from tests.catalog.any_bytes import (
     is_read_alike_by_both_readers,
 )
 
-EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", "50"))
+EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", 3 * settings.default.max_examples // 2))
 SEEDS = [path.read_bytes() for path in sorted((Path(__file__).parent / "seeds").glob("*.md"))]
 PIECES = (
     '---|\n---\n|...|\n|\r\n|\r|\t| |  |: |:| #|# |- |-|\'|"|\\|\\x|\\"|[|]|{|}|&a |*a|!!int |!t|>-|%|@|`|?|? |<<: |~'

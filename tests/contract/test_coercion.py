@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from random import Random
 from typing import Any
 
 import pytest
 
+from skillruntime.contract.coercion.coercer import begin, with_texts_read
 from skillruntime.contract.coercion.coercion import SAFE, STRICT, Policy, Repair, coerce, policy_named
 from skillruntime.contract.schema import Schema
 
@@ -22,6 +24,25 @@ SCHEMA = Schema(
         },
     }
 )
+
+
+def test_texts_are_read_at_once_as_a_whole_coercion_reads_them() -> None:
+    """Of objects whose members are numbers, booleans and texts: the same value, by the same repairs."""
+    chosen, tried = Random(7), 0
+    types = [{"type": "integer"}, {"type": "number", "maximum": 9}, {"type": "boolean"}, {"type": "string"}, {}]
+    texts = ["5", "5.0", " 7 ", "1,234", "true", "No", "null", "007", "x", "[5]", "'5'", 5, 1.5, True, None, "1.50"]
+    for _ in range(800):
+        names = chosen.sample(["a", "limit", "n1", "value", "type", "data", "config", "trip"], 3)
+        properties = {name: chosen.choice(types) for name in names}
+        schema = Schema({"type": "object", "properties": properties, "required": names[:1], "title": "trip"})
+        for _ in range(5):
+            value = {name: chosen.choice(texts) for name in names if chosen.random() < 0.9}
+            read = with_texts_read(value, schema)
+            if read is not None:
+                tried += 1
+                assert begin(schema, SAFE, len(value)).coerce(value, (), ()) == [read], (schema, value)
+
+    assert tried > 100
 
 
 def test_what_fits_comes_back_as_the_same_object() -> None:

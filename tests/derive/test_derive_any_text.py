@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skillruntime.derive import derive
 from skillruntime.errors import InvalidSkillError
 
-EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", "50"))
+EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", 3 * settings.default.max_examples // 2))
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("[a-z]*.*"))
 SOURCES = {path.name: path.read_text() for path in SCRIPTS if path.suffix in (".py", ".sh", ".js", ".mjs")}
 PIECES = ["(", ")", "'", "{", "]", "\n", "  ", "return 1\n", "*a, **k", "f()", "=None", "not ", "x or ", "lambda: 0"]

@@ -22,8 +22,6 @@ from skillruntime.server.service import SkillService
 from tests.hostile.cases import skill_text
 from tests.server.postgres import Postgres, running_postgres
 
-pytestmark = pytest.mark.usefixtures("some_sandbox")
-
 CANARY = 'canary-"51\\e0é'  # with what JSON and a shell escape
 GRANTS = {"sample": Grants(environment=("SERVICE_TOKEN",))}
 SAID = (
@@ -66,6 +64,7 @@ def assert_absent(*texts: str) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("some_sandbox")
 def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
     """Also what the model sent as ``api_key`` is in no error, log or span."""
     pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
@@ -98,6 +97,8 @@ def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.
     assert_absent(repr(asked), repr(runtime), repr(GRANTS), repr(response.metadata))
 
 
+@pytest.mark.processes
+@pytest.mark.usefixtures("some_sandbox")
 def test_checkpoints_of_a_graph(catalog: SkillCatalog) -> None:
     """Messages, artifacts and pending writes, as the checkpointer keeps them."""
     pytest.importorskip("langchain.agents", reason="LangChain's agents are not installed")
@@ -110,14 +111,15 @@ def test_checkpoints_of_a_graph(catalog: SkillCatalog) -> None:
 
     saver = InMemorySaver()
     runtime = SkillRuntime(catalog, approve=lambda request: True, grants=GRANTS)
-    model = ScriptedChatModel(replies=[call_message(("sample", {"number": 1})), AIMessage("Done.")])
+    calls = [call_message(("load_skill", {"name": "sample"})), call_message(("sample", {"number": 1}))]
+    model = ScriptedChatModel(replies=[*calls, AIMessage("Done.")])
     agent = create_agent(model, middleware=[SkillMiddleware(runtime, tools="typed")], checkpointer=saver)
     thread: Any = {"configurable": {"thread_id": "1"}}
 
     agent.invoke({"messages": [HumanMessage("Please.")]}, thread)
 
     kept = [repr(saver.storage), repr(saver.blobs), repr(saver.writes), repr(agent.get_state(thread).values)]
-    assert "sample" in kept[-1]
+    assert '"sandbox":' in kept[-1]  # the script ran
     assert_absent(*kept, repr([list(each) for each in agent.get_state_history(thread)]))
 
 
@@ -129,6 +131,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_rows_of_a_database(
     catalog: SkillCatalog, tmp_path: Path, kind: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture

@@ -168,7 +168,6 @@ def test_skills_are_found_by_the_words_that_people_use(skill: str, query: str) -
         ("code-review/scripts/changed_lines.py", "json", ["subprocess", "asyncio", "numpy"]),
     ],
 )
-@pytest.mark.processes
 @pytest.mark.one_in(3)
 def test_a_call_imports_what_it_uses_alone(script: str, library: str, heavy: list[str], tmp_path: Path) -> None:
     """A refused call has loaded its one library; what only some calls need (drawing, workbooks, layout) is not."""

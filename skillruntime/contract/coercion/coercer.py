@@ -39,15 +39,15 @@ _NEEDED = ("required", "dependentRequired", "dependencies")
 # What is refused below these may fit once the member that decides is repaired.
 _CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
 _LEFT_OUT = object()
-# What a number or boolean may say of itself for a text in its place to have one meaning.
+# The keywords of a number or boolean that leave a text in its place one meaning: no enum, format or reference.
 _OF_NUMBERS = frozenset({*("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), *EACH_ALONE})
 
 
 def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
     """Return the arguments *value* with texts read as numbers and booleans; ``None`` where that is not all they need.
 
-    The commonest repair, where each property is judged alone and no key may hold other arguments: then such a text
-    has no second meaning. A coercion comes to the same, in three times the time.
+    The commonest repair, where each property is judged alone and no key that was sent is one that may wrap all
+    arguments: then such a text has no second meaning. A coercion comes to the same, in three times the time.
     """
     kinds = schema.references.once(_kinds_alone, lambda: _kinds_alone(schema.document))
     if not isinstance(value, dict) or not value.keys() <= kinds.keys():
@@ -62,7 +62,7 @@ def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
 
 
 def _kinds_alone(document: Any) -> dict[str, Any]:
-    """Return the type of each property, where one says nothing about another; ``None`` if it says more than a type."""
+    """Return the type of each property, where properties are judged one by one; ``None`` if one asks for more."""
     if not isinstance(document, dict) or not document.keys() <= EACH_ALONE:
         return {}
     return {

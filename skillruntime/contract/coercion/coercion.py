@@ -71,8 +71,10 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     >>> coerce({"n": "5.7"}, Schema({"properties": {"n": {"type": "integer"}}})).violations[0].pointer
     '/n'
     """
+    if schema.is_valid(value):
+        return Coerced(value)
     parts, levels = _measure(value)
-    if levels > MAX_REPAIRED_LEVELS and not schema.is_valid(value):
+    if levels > MAX_REPAIRED_LEVELS:
         return Coerced(value, (), (Violation("nested", (), (), {}, value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))

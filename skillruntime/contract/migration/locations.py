@@ -30,7 +30,8 @@ def copy_json(value: Any) -> Any:
 
 def common_prefix(tokens: Tokens) -> Tokens:
     """Return the beginning of a place up to its last ``*``."""
-    return tokens[: 1 + max((index for index, token in enumerate(tokens) if token == "*"), default=-1)]
+    last = max((index for index, token in enumerate(tokens) if token == "*"), default=-1)
+    return tokens[: last + 1]
 
 
 def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:

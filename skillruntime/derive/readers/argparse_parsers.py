@@ -136,7 +136,7 @@ def find_parsers(source: Source) -> list[Parser]:
             each.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     for function in reader.functions:
-        function.names.objects.clear()  # a function leads to its names, and they to it: garbage that only gc removes
+        del function.names  # a function leads to names and they to it: a circle, which only gc would remove
     found = [each for each in reader.parsers if not each.is_part]
     for node in source.nodes:
         is_adder = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS

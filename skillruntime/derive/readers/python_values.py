@@ -251,7 +251,7 @@ def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> lis
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
-        if node is None:  # ``{**more}`` has no key
+        if node is None:  # ``{**more}`` has no key, and a parameter behind ``*`` may have no default
             continue
         found.append(node)
         kind = type(node)  # the walk is much of the time that reading a script takes

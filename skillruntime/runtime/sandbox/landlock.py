@@ -80,8 +80,7 @@ def _allow(ruleset: int, descriptor: int, rights: int) -> None:
     # A rule holds for the file itself, not for its name: a later exchange for a link changes nothing.
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
         rights &= _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
-    attributes = struct.pack("=Qi", rights, descriptor)
-    _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, attributes, 0), "allow a path")
+    _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0), "allow a path")
 
 
 def _syscall(number: int, *arguments: object) -> int:
