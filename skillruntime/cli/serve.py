@@ -6,6 +6,7 @@ import importlib
 import logging
 import sys
 from functools import partial
+from ipaddress import ip_network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -83,7 +84,7 @@ _OPTIONS = {
         _flag("--strict", "Do not start where the descriptor and the contract of a skill differ."),
     ],
     "Network and logs": [
-        _option("--trusted-proxy", "Believe its X-Forwarded-For.", multiple=True, metavar="ADDRESS|NETWORK"),
+        _option("--trusted-proxy", "Believe its X-Forwarded-For.", multiple=True, type=ip_network, metavar="NETWORK"),
         _option("--allow-host", "Answer only requests for this Host name.", multiple=True, metavar="NAME"),
         _flag("--log", "Log each request as a line of JSON on stderr."),
     ],
@@ -178,9 +179,8 @@ def _serve(options: SimpleNamespace, names: tuple[str, ...], directories: tuple[
 
     if options.log:
         _log_to_stderr()
-    hosting = _hosting(options, names)
     runtime = SkillRuntime(open_catalog(directories, trust=trust), workspace=options.workspace)
-    anyio.run(lambda: host_skills(runtime, hosting, on_ready=_print_ready))
+    anyio.run(partial(host_skills, runtime, _hosting(options, names), on_ready=_print_ready))
 
 
 def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
@@ -207,7 +207,7 @@ def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
         lease=options.lease,
         per_skill=_read_limits(options.per_skill),
         per_caller=options.per_caller,
-        trusted_proxies=options.trusted_proxy,
+        trusted_proxies=tuple(map(str, options.trusted_proxy)),
         allowed_hosts=options.allow_host,
         pages=not options.no_pages,
         webhooks=options.webhooks,

@@ -153,6 +153,23 @@ def test_serving_a_skill_that_is_not_there_fails(run: Run) -> None:
     assert "There is no skill named 'no-such-skill'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--trusted-proxy", "abc"], "'abc' does not appear to be an IPv4 or IPv6 network"),
+        (["--trusted-proxy", "10.0.0.5/8"], "10.0.0.5/8 has host bits set"),
+        (["--per-skill", "report"], "--per-skill 'report' should be ID=NUMBER, such as com.example.report=2"),
+        (["--jwks", "keys.json"], "--jwks needs --issuer and --audience"),
+    ],
+)
+def test_a_wrong_option_of_serve_is_named(run: Run, options: list[str], said: str) -> None:
+    """With what is wrong about its value, before anything is served."""
+    result = run("serve", "--memory", *options)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in " ".join(result.stderr.split())
+
+
 def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     """Exit code 1 where there is an error; a broken contract does not hide the rest."""
     good = run("validate", str(skills), own=False)
