@@ -13,15 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
-from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]  # how Python itself reads an expression
 from re import _parser as parser  # type: ignore[attr-defined]
 from types import FrameType, ModuleType
 from typing import Any
 
-import skillruntime
-
-PACKAGE = Path(skillruntime.__file__).parent
+from tests.proportion import modules
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "one letter": lambda n: "a" * n,
@@ -210,12 +207,7 @@ def expressions() -> tuple[list[Expression], list[str]]:
     Those are: each compiled pattern in the globals of a module, and each expression that a function gives to `re`, if
     it is a constant or made of the module's globals. A module whose extra is not installed is left out.
     """
-    sources: dict[str, str] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if path.name != "__main__.py":
-            parts = path.relative_to(PACKAGE).with_suffix("").parts
-            name = ".".join(("skillruntime", *parts)).removesuffix(".__init__")
-            sources[name] = path.read_text(encoding="utf-8")
+    sources = {name: path.read_text("utf-8") for name, path in modules().items() if path.name != "__main__.py"}
     uses: dict[str, set[str]] = {}
     for owner, method in _USE.findall("\n".join(sources.values())):
         uses.setdefault(owner, set()).add(method)

@@ -21,10 +21,19 @@ _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.If
 
 
 @cache
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its dotted name."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "bundled" not in path.parts
+    }
+
+
+@cache
 def sources() -> dict[Path, ast.Module]:
     """Return the syntax tree of every module of the package."""
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "bundled" not in path.parts]
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules().values()}
 
 
 def code_lines(path: Path) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proportion import complexity, functions, lines_of_packages, sources
+from tests.proportion import complexity, functions, lines_of_packages, modules, sources
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
@@ -38,16 +38,6 @@ PURE = [
 ]
 IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core", "requests", "urllib.request"}
 HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """Return every module of the package by its dotted name."""
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if "bundled" not in path.parts
-    }
 
 
 @cache

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.proportion import modules
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
-MODULES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted((ROOT / "skillruntime").rglob("*.py"))
-    if ">>> " in path.read_text(encoding="utf-8")
-]
+MODULES = [name for name, path in modules().items() if ">>> " in path.read_text(encoding="utf-8")]
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 

@@ -78,7 +78,7 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):
             return _of_old_caller(shapes, arguments, index, policy)
-    formal = _formally_repaired(shapes, arguments, policy) if policy.repair else None
+    formal = _formally_repaired(shapes, arguments, policy) if newest_first and policy.repair else None
     if formal is not None:
         reading = read_as_version(shapes, formal.value, None, policy)
         return reading._replace(coerced=reading.coerced._replace(repairs=formal.repairs + reading.coerced.repairs))
